@@ -1,0 +1,34 @@
+# Third parties, each as an imported target. docs/decisions.md says where each may be used.
+find_package(OpenMP REQUIRED COMPONENTS CXX)
+find_package(MPI REQUIRED COMPONENTS CXX)
+target_compile_definitions(MPI::MPI_CXX INTERFACE OMPI_SKIP_MPICXX MPICH_SKIP_MPICXX)
+find_package(Threads REQUIRED)
+find_package(fmt REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(yaml-cpp REQUIRED)
+find_package(Boost REQUIRED COMPONENTS program_options)
+
+find_path(XXHASH_INCLUDE xxhash.h REQUIRED)
+find_library(XXHASH_LIBRARY xxhash REQUIRED)
+add_library(xxhash INTERFACE)
+target_include_directories(xxhash SYSTEM INTERFACE ${XXHASH_INCLUDE})
+target_link_libraries(xxhash INTERFACE ${XXHASH_LIBRARY})
+
+# OpenBLAS in its OpenMP variant shares our thread pool. Debian keeps the variants in folders of
+# their own and lets `alternatives` choose at run time, so the folder is also put into the RPATH.
+find_library(OPENBLAS_LIBRARY openblas REQUIRED
+  PATHS /usr/lib/${CMAKE_LIBRARY_ARCHITECTURE}/openblas-openmp NO_DEFAULT_PATH)
+find_path(OPENBLAS_INCLUDE cblas-openblas.h REQUIRED)
+get_filename_component(OPENBLAS_FOLDER ${OPENBLAS_LIBRARY} DIRECTORY)
+add_library(openblas INTERFACE)
+target_include_directories(openblas SYSTEM INTERFACE ${OPENBLAS_INCLUDE})
+target_link_libraries(openblas INTERFACE ${OPENBLAS_LIBRARY})
+target_link_options(openblas INTERFACE -Wl,-rpath,${OPENBLAS_FOLDER})
+
+# CUDA, cuBLAS, cuDNN and NCCL are looked for and reported; the sources are chosen by this result.
+set(REDSPINE_CUDA AUTO CACHE STRING "CUDA backend: AUTO or OFF")
+set(REDSPINE_CUDA_FOUND OFF)
+if(NOT REDSPINE_CUDA STREQUAL OFF)
+  find_package(CUDAToolkit QUIET)
+  set(REDSPINE_CUDA_FOUND ${CUDAToolkit_FOUND})
+endif()

@@ -1,0 +1,23 @@
+# `redspine_options` carries the flags that every target of ours is compiled with.
+add_library(redspine_options INTERFACE)
+target_include_directories(redspine_options INTERFACE ${PROJECT_SOURCE_DIR})
+target_compile_options(redspine_options INTERFACE -Wall -Wextra -Wshadow -Wconversion)
+target_link_libraries(redspine_options INTERFACE fmt::fmt Threads::Threads)
+if(REDSPINE_PORTABLE)
+  target_compile_options(redspine_options INTERFACE -march=x86-64-v3)
+else()
+  target_compile_options(redspine_options INTERFACE -march=native)
+endif()
+if(REDSPINE_SANITIZE)
+  target_compile_options(redspine_options INTERFACE
+    -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -O1)
+  target_link_options(redspine_options INTERFACE -fsanitize=address,undefined)
+endif()
+
+# redspine_library(NAME SOURCES ... LINK ...): one static library a folder.
+function(redspine_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
+  add_library(redspine_${name} STATIC ${ARG_SOURCES})
+  target_link_libraries(redspine_${name}
+    PUBLIC redspine_options ${ARG_PUBLIC} PRIVATE ${ARG_PRIVATE})
+endfunction()

@@ -1,0 +1,42 @@
+#include "tensor/error.h"
+
+#include <fmt/format.h>
+
+#include <string_view>
+
+namespace redspine {
+namespace {
+
+std::string list(const std::vector<Mistake>& mistakes) {
+  std::string text;
+  for (const Mistake& mistake : mistakes) {
+    if (!text.empty()) text += '\n';
+    text += mistake.key.empty() ? mistake.text : mistake.key + ": " + mistake.text;
+  }
+  return text;
+}
+
+// A source path as it is known in the repository, wherever it was built.
+std::string_view repository_path(std::string_view file) {
+  const std::size_t slash = file.rfind('/');
+  if (slash == std::string_view::npos) return file;
+  const std::size_t folder = file.rfind('/', slash - 1);
+  return folder == std::string_view::npos ? file : file.substr(folder + 1);
+}
+
+}  // namespace
+
+ConfigError::ConfigError(std::vector<Mistake> mistakes)
+    : std::runtime_error(list(mistakes)), mistakes_(std::move(mistakes)) {}
+
+ConfigError::ConfigError(std::string key, std::string text)
+    : ConfigError(std::vector<Mistake>{{std::move(key), std::move(text)}}) {}
+
+void Mistakes::throw_if_any() const {
+  if (!all_.empty()) throw ConfigError(all_);
+}
+
+Error::Error(const std::string& message, const char* file, int line)
+    : std::runtime_error(fmt::format("{} ({}:{})", message, repository_path(file), line)) {}
+
+}  // namespace redspine
