@@ -1,0 +1,302 @@
+// The operations that a transformer needs, as one narrow interface that a backend implements.
+// Callers use the functions of tensor/ops.h, which check shapes once; a backend trusts them.
+//
+// Every kernel runs on the device's compute stream. For each output the argument struct says
+// *written* (old content is not read), *accumulated* (+=) or *in place*. Sums over rows have one
+// fixed order that does not depend on the number of threads.
+//
+// Shapes: B micro-batch, T sequence, D hidden, H heads, K head size, F MLP size, V vocabulary,
+// N = B*T rows; lower case is this rank's share. All tensors are f32 unless a type is named.
+#pragma once
+
+#include <cstdint>
+
+#include "tensor/view.h"
+
+namespace redspine {
+
+enum class Transpose { no, yes };
+/// Whether a product replaces its output or is added to it.
+enum class Update { write, accumulate };
+enum class GeluKind { tanh, exact };
+enum class RopeDirection { forward, backward };
+
+/// out[M,N] = A * B (+ out), where A[M,K] is `a` or its transpose and B[K,N] is `b` or its.
+struct Matmul {
+  TensorView out;
+  ConstTensorView a;
+  ConstTensorView b;
+  Transpose transpose_a = Transpose::no;
+  Transpose transpose_b = Transpose::no;
+  Update update = Update::write;
+};
+
+/// x[r,c] += bias[c].
+struct AddBias {
+  TensorView x;          // [R, C], in place
+  ConstTensorView bias;  // [C]
+};
+
+/// dbias[c] += sum over r of dy[r,c], rows in ascending order.
+struct AddBiasBackward {
+  TensorView dbias;    // [C], accumulated
+  ConstTensorView dy;  // [R, C]
+};
+
+/// Layer normalisation over the last dim (Ba et al., arXiv 1607.06450):
+/// out = (x - mean) * rstd * gain + bias, rstd = 1 / sqrt(variance + epsilon), biased variance.
+struct LayerNorm {
+  TensorView out;   // [N, D], written
+  TensorView mean;  // [N], written
+  TensorView rstd;  // [N], written
+  ConstTensorView x;
+  ConstTensorView gain;  // [D]
+  ConstTensorView bias;  // [D], or empty (count 0) for none
+  float epsilon;
+};
+
+/// With n = (x - mean) * rstd and g = dout * gain:
+/// dx += rstd * (g - mean_D(g) - n * mean_D(g * n)); dgain += sum_N(dout * n); dbias +=
+/// sum_N(dout).
+struct LayerNormBackward {
+  TensorView dx;     // [N, D], accumulated
+  TensorView dgain;  // [D], accumulated
+  TensorView dbias;  // [D], accumulated, or empty
+  ConstTensorView dout;
+  ConstTensorView x;
+  ConstTensorView mean;
+  ConstTensorView rstd;
+  ConstTensorView gain;
+};
+
+/// RMS normalisation (Zhang and Sennrich, arXiv 1910.07467):
+/// out = x * rstd * gain, rstd = 1 / sqrt(mean_D(x^2) + epsilon).
+struct RmsNorm {
+  TensorView out;   // [N, D], written
+  TensorView rstd;  // [N], written
+  ConstTensorView x;
+  ConstTensorView gain;  // [D]
+  float epsilon;
+};
+
+/// With n = x * rstd and g = dout * gain: dx += rstd * (g - n * mean_D(g * n));
+/// dgain += sum_N(dout * n).
+struct RmsNormBackward {
+  TensorView dx;     // [N, D], accumulated
+  TensorView dgain;  // [D], accumulated
+  ConstTensorView dout;
+  ConstTensorView x;
+  ConstTensorView rstd;
+  ConstTensorView gain;
+};
+
+/// Rotary position embedding (Su et al., arXiv 2104.09864) with the half-split pairing of
+/// `transformers`: for i < K/2, (x[i], x[i+K/2]) turns by the angle of (t, i), in each of the
+/// first `num_rotated_heads` heads of every row. `backward` turns the other way (the transpose).
+struct Rope {
+  TensorView x;         // [B, T, heads * K], in place
+  ConstTensorView cos;  // [>= T, K/2]
+  ConstTensorView sin;  // [>= T, K/2]
+  std::int64_t num_rotated_heads;
+  RopeDirection direction;
+};
+
+/// Counter-based dropout: an element is dropped where its 32 random bits are below
+/// probability * 2^32, the others are divided by (1 - probability). The bits are
+/// philox4x32(key, counter)[e % 4]; the counter holds e / 4 and the row's global sample number,
+/// where e is the element's number within its sample, so no layout or rank enters.
+struct DropoutKey {
+  std::uint64_t key = 0;
+  float probability = 0.0F;   // 0 = none; below 1
+  ConstTensorView samples_B;  // i64, global sample number of each batch row
+};
+
+/// out = dropped(x). The backward pass is the same operation on the gradient.
+struct Dropout {
+  TensorView out;  // [B, T, D], written; may be x itself
+  ConstTensorView x;
+  DropoutKey dropout;
+};
+
+/// Causal attention in packed form. A row of `qkv` holds h query heads, then g key heads, then g
+/// value heads, each of size K. Query head i of this rank uses key and value head
+/// (first_query + i) / queries_per_kv - first_query / queries_per_kv of this rank, where
+/// `first_query` is the global number of this rank's first query head.
+struct HeadLayout {
+  std::int64_t num_heads;       // h
+  std::int64_t num_kv_heads;    // g
+  std::int64_t head_size;       // K
+  std::int64_t queries_per_kv;  // H / G, of the whole model
+  std::int64_t first_query;     // global number of head 0
+};
+
+/// S = Q K^T / sqrt(K) where key <= query, else -inf; P = softmax(S); context = dropped(P) V.
+/// Computed in blocks over T with a running maximum and sum (Dao et al., arXiv 2205.14135); no
+/// T x T matrix is stored. Dropout counts elements by (global head, query, key).
+struct Attention {
+  TensorView context;          // [B, T, h * K], written
+  TensorView log_sum_exp_BhT;  // log of the sum of exp(S) a row, written
+  ConstTensorView qkv;         // [B, T, (h + 2g) * K]
+  HeadLayout heads;
+  DropoutKey dropout;
+};
+
+/// Gradients of Attention; P is recomputed from log_sum_exp. With dP = dropped(dcontext V^T):
+/// dS = P * (dP - rowsum(dcontext * context)), dQ = dS K / sqrt(K), dK = dS^T Q / sqrt(K),
+/// dV = dropped(P)^T dcontext; dK and dV of a shared head are summed over its queries.
+struct AttentionBackward {
+  TensorView dqkv;  // [B, T, (h + 2g) * K], written
+  ConstTensorView dcontext;
+  ConstTensorView qkv;
+  ConstTensorView context;
+  ConstTensorView log_sum_exp_BhT;
+  HeadLayout heads;
+  DropoutKey dropout;
+};
+
+/// tanh: 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))); exact: 0.5 x (1 + erf(x / sqrt(2)))
+/// (Hendrycks and Gimpel, arXiv 1606.08415).
+struct Gelu {
+  TensorView out;  // written
+  ConstTensorView x;
+  GeluKind kind;
+};
+
+/// dx = dout * gelu'(x).
+struct GeluBackward {
+  TensorView dx;  // written; may be dout itself
+  ConstTensorView dout;
+  ConstTensorView x;
+  GeluKind kind;
+};
+
+/// SwiGLU (Shazeer, arXiv 2002.05202): out = silu(gate) * up, silu(z) = z / (1 + exp(-z)).
+/// A row of `gate_up` holds f gate values, then f up values.
+struct Swiglu {
+  TensorView out;           // [N, f], written
+  ConstTensorView gate_up;  // [N, 2f]
+};
+
+struct SwigluBackward {
+  TensorView dgate_up;   // [N, 2f], written
+  ConstTensorView dout;  // [N, f]
+  ConstTensorView gate_up;
+};
+
+/// out[n] = weight[token[n] - first_row], or zeros where the token's row lies in another shard.
+struct Embedding {
+  TensorView out;          // [N, D], written
+  ConstTensorView weight;  // [v, D]
+  ConstTensorView tokens;  // [N] i32
+  std::int64_t first_row;
+};
+
+/// dweight[token[n] - first_row] += dout[n], n in ascending order for each row.
+struct EmbeddingBackward {
+  TensorView dweight;  // [v, D], accumulated
+  ConstTensorView dout;
+  ConstTensorView tokens;
+  std::int64_t first_row;
+};
+
+/// out += x.
+struct Add {
+  TensorView out;  // in place
+  ConstTensorView x;
+};
+
+/// max[n] = max over this shard of logits[n]; -inf for an empty shard.
+struct RowMax {
+  TensorView max;          // [N], written
+  ConstTensorView logits;  // [N, v]
+};
+
+/// First half of cross entropy over a vocabulary shard. sums[0][n] = sum of exp(logits - max),
+/// sums[1][n] = logit of the target - max where the shard has it, else 0. `max` is over all
+/// shards; `sums` are to be added over them. A target of -1 is ignored (sums[1] = 0).
+struct CrossEntropySums {
+  TensorView sums;            // [2, N], written
+  ConstTensorView logits;     // [N, v]
+  ConstTensorView max;        // [N]
+  ConstTensorView targets;    // [N] i32
+  std::int64_t first_column;  // global number of logits' first column
+};
+
+/// loss += sum over n with a target of log(sums[0][n]) - sums[1][n].
+struct CrossEntropyLoss {
+  TensorView loss;       // [1] f64, accumulated
+  ConstTensorView sums;  // [2, N], added over the shards
+  ConstTensorView targets;
+};
+
+/// logits become their gradient: (exp(logits - max) / sums[0] - [column is target]) * scale, and
+/// 0 in rows without a target.
+struct CrossEntropyBackward {
+  TensorView logits;  // [N, v], in place
+  ConstTensorView max;
+  ConstTensorView sums;
+  ConstTensorView targets;
+  std::int64_t first_column;
+  float scale;
+};
+
+/// sum += sum of x^2, in f64.
+struct SumOfSquares {
+  TensorView sum;  // [1] f64, accumulated
+  ConstTensorView x;
+};
+
+/// AdamW with decoupled decay (Loshchilov and Hutter, arXiv 1711.05101), epsilon outside the root,
+/// as torch.optim.AdamW. With g = gradient * gradient_scale:
+/// m = beta1 m + (1 - beta1) g; v = beta2 v + (1 - beta2) g^2;
+/// p = p (1 - learning_rate * weight_decay)
+///     - learning_rate / correction1 * m / (sqrt(v / correction2) + epsilon).
+struct AdamW {
+  TensorView parameter;   // in place
+  TensorView exp_avg;     // m, in place
+  TensorView exp_avg_sq;  // v, in place
+  ConstTensorView gradient;
+  double gradient_scale;
+  double learning_rate;
+  double beta1;
+  double beta2;
+  double epsilon;
+  double weight_decay;
+  double correction1;  // 1 - beta1^t
+  double correction2;  // 1 - beta2^t
+};
+
+class Kernels {
+ public:
+  Kernels() = default;
+  Kernels(const Kernels&) = delete;
+  Kernels& operator=(const Kernels&) = delete;
+  virtual ~Kernels() = default;
+
+  virtual void run(const Matmul&) const = 0;
+  virtual void run(const AddBias&) const = 0;
+  virtual void run(const AddBiasBackward&) const = 0;
+  virtual void run(const LayerNorm&) const = 0;
+  virtual void run(const LayerNormBackward&) const = 0;
+  virtual void run(const RmsNorm&) const = 0;
+  virtual void run(const RmsNormBackward&) const = 0;
+  virtual void run(const Rope&) const = 0;
+  virtual void run(const Dropout&) const = 0;
+  virtual void run(const Attention&) const = 0;
+  virtual void run(const AttentionBackward&) const = 0;
+  virtual void run(const Gelu&) const = 0;
+  virtual void run(const GeluBackward&) const = 0;
+  virtual void run(const Swiglu&) const = 0;
+  virtual void run(const SwigluBackward&) const = 0;
+  virtual void run(const Embedding&) const = 0;
+  virtual void run(const EmbeddingBackward&) const = 0;
+  virtual void run(const Add&) const = 0;
+  virtual void run(const RowMax&) const = 0;
+  virtual void run(const CrossEntropySums&) const = 0;
+  virtual void run(const CrossEntropyLoss&) const = 0;
+  virtual void run(const CrossEntropyBackward&) const = 0;
+  virtual void run(const SumOfSquares&) const = 0;
+  virtual void run(const AdamW&) const = 0;
+};
+
+}  // namespace redspine
