@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# install.sh [GROUP ...]: install the Debian packages that are missing, and nothing else.
+#   build    what compiles and runs Redspine (the default, with corpus)
+#   corpus   the text that the quick start trains on
+#   test     what the tests and the checks of .ci/run need on top
+# This is the one list of what Redspine needs from Debian 12. Asks for nothing and touches nothing
+# when all is there, so the other scripts simply call it first.
+set -euo pipefail
+
+build=(
+  ca-certificates git
+  g++ cmake ninja-build
+  openmpi-bin libopenmpi-dev
+  libopenblas-openmp-dev
+  libboost-program-options-dev libyaml-cpp-dev
+  libfmt-dev nlohmann-json3-dev libxxhash-dev
+)
+corpus=(bible-kjv bible-kjv-text)
+test=(
+  libgtest-dev
+  clang-format clang-tidy ccache
+  slurmctld slurmd slurm-client munge
+  iproute2 procps
+)
+
+[ $# -gt 0 ] || set -- build corpus
+wanted=()
+for group in "$@"; do
+  case "$group" in
+    build) wanted+=("${build[@]}") ;;
+    corpus) wanted+=("${corpus[@]}") ;;
+    test) wanted+=("${test[@]}") ;;
+    *) echo "install.sh: unknown group '$group'; legal are: build corpus test" >&2; exit 2 ;;
+  esac
+done
+
+if ! command -v dpkg-query >/dev/null; then
+  echo "install.sh: this is no Debian; please install the like of: ${wanted[*]}" >&2
+  exit 1
+fi
+
+installed=" $(dpkg-query -W -f='${Package}:${db:Status-Status} ' "${wanted[@]}" 2>/dev/null || true) "
+missing=()
+for package in "${wanted[@]}"; do
+  [[ $installed == *" $package:installed "* ]] || missing+=("$package")
+done
+[ ${#missing[@]} -gt 0 ] || exit 0
+
+as_root=()
+if [ "$(id -u)" -ne 0 ]; then
+  if ! command -v sudo >/dev/null; then
+    echo "install.sh: neither root nor sudo; please have installed: ${missing[*]}" >&2
+    exit 1
+  fi
+  as_root=(sudo)
+fi
+
+echo "Installing ${missing[*]}"
+# RUNLEVEL=1 keeps init scripts from starting a daemon (munge, Slurm) that only the tests use.
+apt_get() {
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 \
+    apt-get -qq -o Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=120 "$@" </dev/null
+}
+apt_get update
+apt_get install -y --no-install-recommends "${missing[@]}" >/dev/null
