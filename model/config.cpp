@@ -1,0 +1,133 @@
+#include "model/config.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <string>
+
+namespace redspine {
+namespace {
+
+// Bounds wide enough for every model and narrow enough that no count of elements overflows.
+constexpr std::int64_t kMaxLayers = 10'000;
+constexpr std::int64_t kMaxSize = std::int64_t{1} << 22;
+constexpr std::int64_t kMaxVocabSize = (std::int64_t{1} << 31) - 1;  // token ids are int32
+
+void check_count(Mistakes& mistakes, const char* key, std::int64_t value, std::int64_t maximum) {
+  if (value < 1 || value > maximum) {
+    mistakes.add(key, fmt::format("is {}; legal: 1 to {}", value, maximum));
+  }
+}
+
+void check_positive(Mistakes& mistakes, const char* key, double value) {
+  if (!(value > 0.0) || !std::isfinite(value)) {
+    mistakes.add(key, fmt::format("is {}; legal: a finite number above 0", value));
+  }
+}
+
+void validate_rope(Mistakes& mistakes, const RopeConfig& rope) {
+  check_positive(mistakes, "model.rope.theta", rope.theta);
+  if (!(rope.factor >= 1.0) || !std::isfinite(rope.factor)) {
+    mistakes.add("model.rope.factor",
+                 fmt::format("is {}; legal: a finite number of at least 1", rope.factor));
+  }
+  if (rope.scaling == RopeScaling::none && rope.factor > 1.0) {
+    mistakes.add("model.rope.factor",
+                 fmt::format("is {} but model.rope.scaling is none, so it would do nothing; "
+                             "legal: 1, or a scaling of linear, ntk, yarn or llama3",
+                             rope.factor));
+  }
+  check_count(mistakes, "model.rope.original_length", rope.original_length, kMaxSize);
+  check_positive(mistakes, "model.rope.beta_slow", rope.beta_slow);
+  if (!(rope.beta_fast > rope.beta_slow) || !std::isfinite(rope.beta_fast)) {
+    mistakes.add("model.rope.beta_fast",
+                 fmt::format("is {}; legal: a finite number above model.rope.beta_slow ({})",
+                             rope.beta_fast, rope.beta_slow));
+  }
+  check_positive(mistakes, "model.rope.low_freq_factor", rope.low_freq_factor);
+  if (!(rope.high_freq_factor > rope.low_freq_factor) || !std::isfinite(rope.high_freq_factor)) {
+    mistakes.add("model.rope.high_freq_factor",
+                 fmt::format("is {}; legal: a finite number above model.rope.low_freq_factor ({})",
+                             rope.high_freq_factor, rope.low_freq_factor));
+  }
+  if (rope.attention_factor) {
+    check_positive(mistakes, "model.rope.attention_factor", *rope.attention_factor);
+  }
+}
+
+}  // namespace
+
+ModelConfig ModelConfig::preset(Family family) {
+  ModelConfig config;
+  config.family = family;
+  if (family == Family::llama) {
+    config.position = Position::rope;
+    config.norm = NormKind::rmsnorm;
+    config.activation = Activation::swiglu;
+    config.bias = false;
+    config.tie_embeddings = false;
+  }
+  config.ffn_size = default_ffn_size(family, config.hidden_size);
+  return config;
+}
+
+std::int64_t ModelConfig::num_parameters() const {
+  const std::int64_t kv_size = num_kv_heads * head_size();
+  const std::int64_t norm_count =
+      norm == NormKind::layernorm && bias ? 2 * hidden_size : hidden_size;
+  const std::int64_t num_wide = activation == Activation::swiglu ? 2 : 1;
+
+  std::int64_t block = 2 * norm_count;
+  block += 2 * hidden_size * hidden_size + 2 * hidden_size * kv_size;  // q and output, k and v
+  block += (num_wide + 1) * hidden_size * ffn_size;
+  if (bias) {
+    block += 2 * hidden_size + 2 * kv_size + num_wide * ffn_size + hidden_size;
+  }
+
+  std::int64_t outside = norm_count + vocab_size * hidden_size;
+  if (!tie_embeddings) outside += vocab_size * hidden_size;
+  if (position == Position::learned) outside += max_sequence_length * hidden_size;
+  return num_layers * block + outside;
+}
+
+void ModelConfig::validate(Mistakes& mistakes) const {
+  check_count(mistakes, "model.num_layers", num_layers, kMaxLayers);
+  check_count(mistakes, "model.hidden_size", hidden_size, kMaxSize);
+  check_count(mistakes, "model.num_heads", num_heads, kMaxSize);
+  check_count(mistakes, "model.num_kv_heads", num_kv_heads, kMaxSize);
+  check_count(mistakes, "model.ffn_size", ffn_size, kMaxSize);
+  check_count(mistakes, "model.vocab_size", vocab_size, kMaxVocabSize);
+  check_count(mistakes, "model.max_sequence_length", max_sequence_length, kMaxSize);
+  check_positive(mistakes, "model.norm_epsilon", norm_epsilon);
+  if (!(dropout >= 0.0 && dropout < 1.0)) {
+    mistakes.add("model.dropout", fmt::format("is {}; legal: 0 (off) to below 1", dropout));
+  }
+
+  if (num_heads >= 1 && hidden_size >= 1) {
+    if (hidden_size % num_heads != 0) {
+      mistakes.add("model.num_heads",
+                   fmt::format("is {}, which does not divide model.hidden_size ({})", num_heads,
+                               hidden_size));
+    } else if (position == Position::rope && head_size() % 2 != 0) {
+      mistakes.add("model.num_heads",
+                   fmt::format("is {}, which gives heads of {} = {} / {}; rotary positions turn "
+                               "pairs, so the head size must be even",
+                               num_heads, head_size(), hidden_size, num_heads));
+    }
+  }
+  if (num_heads >= 1 && num_kv_heads >= 1 && num_heads % num_kv_heads != 0) {
+    mistakes.add(
+        "model.num_kv_heads",
+        fmt::format("is {}, which does not divide model.num_heads ({})", num_kv_heads, num_heads));
+  }
+  validate_rope(mistakes, rope);
+}
+
+std::int64_t default_ffn_size(Family family, std::int64_t hidden_size) {
+  if (family == Family::gpt2) return 4 * hidden_size;
+  constexpr std::int64_t kMultiple = 256;
+  const std::int64_t two_thirds = (8 * hidden_size + 2) / 3;
+  return (two_thirds + kMultiple - 1) / kMultiple * kMultiple;
+}
+
+}  // namespace redspine

@@ -1,0 +1,28 @@
+// The `parallel:` section of a run's configuration: how a model is laid over the ranks.
+//
+// A plain value, local to a rank and equal on all of them. The number of data ranks is no key: it
+// is what the tensor degree leaves of the world.
+#pragma once
+
+#include <cstdint>
+
+#include "tensor/error.h"
+
+namespace redspine {
+
+/// Where the optimizer's moments and master weights lie.
+enum class OptimizerPlacement { replicated, sharded };
+/// What the backward pass computes again instead of keeping.
+enum class Recompute { none, attention, block };
+
+struct ParallelConfig {
+  std::int64_t tensor = 1;  // ranks that share one model; data = world size / tensor
+  bool sequence = false;    // also split norms and residuals over the tensor axis, by position
+  OptimizerPlacement optimizer = OptimizerPlacement::replicated;
+  Recompute recompute = Recompute::none;
+
+  /// Adds what is wrong with this section, under full keys ("parallel.tensor").
+  void validate(Mistakes& mistakes) const;
+};
+
+}  // namespace redspine

@@ -1,0 +1,90 @@
+// Everything that a run is told: the sections owned by trainer/, and Config, all sections together.
+//
+// Plain values, local to a rank and equal on all of them. launch/ fills them from a file; derived
+// defaults (below, "unset: ...") are filled in there by resolve_defaults().
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "data/config.h"
+#include "model/config.h"
+#include "parallel/config.h"
+#include "tensor/error.h"
+
+namespace redspine {
+
+enum class DeviceChoice { automatic, cpu, cuda };
+enum class Precision { fp32, bf16 };
+enum class ScheduleKind { constant, linear, cosine, wsd };
+
+struct RunConfig {
+  std::string name = "run";         // everything of a run lies in output_dir/name
+  std::string output_dir = "runs";  // relative to where the command was started
+  std::uint64_t seed = 1234;        // of weights, sample order and dropout
+  DeviceChoice device = DeviceChoice::automatic;
+  Precision precision = Precision::fp32;  // bf16 keeps fp32 master weights
+
+  void validate(Mistakes& mistakes) const;
+};
+
+struct BatchConfig {
+  std::int64_t sequence_length = 1024;   // tokens; unset: model.max_sequence_length
+  std::int64_t global_batch_size = 512;  // sequences a step over all ranks
+  std::int64_t micro_batch_size = 8;     // sequences a rank computes at once; the rest accumulates
+
+  void validate(Mistakes& mistakes) const;
+};
+
+/// AdamW, arXiv 1711.05101, in PyTorch's form.
+struct OptimizerConfig {
+  double learning_rate = 6.0e-4;  // the schedule's peak
+  double beta1 = 0.9;
+  double beta2 = 0.95;
+  double epsilon = 1.0e-8;         // added outside the root
+  double weight_decay = 0.1;       // decoupled; none on one-dimensional tensors
+  double max_gradient_norm = 1.0;  // global norm that gradients are clipped to; 0 = off
+
+  void validate(Mistakes& mistakes) const;
+};
+
+struct ScheduleConfig {
+  ScheduleKind kind = ScheduleKind::cosine;
+  std::int64_t warmup_steps = 700;   // linear rise from 0; 0 = none
+  std::int64_t decay_steps = 19560;  // length of the whole schedule; unset: train.steps
+  double min_ratio = 0.1;            // last learning rate / optimizer.learning_rate
+
+  void validate(Mistakes& mistakes) const;
+};
+
+struct TrainConfig {
+  std::int64_t steps = 0;            // required: optimizer steps of the whole run
+  std::int64_t log_interval = 1;     // steps
+  std::int64_t eval_interval = 250;  // steps; 0 = never; unset without validation data: 0
+  std::int64_t eval_batches = 0;     // 0 = the whole validation set, each token once
+
+  void validate(Mistakes& mistakes) const;
+};
+
+struct Config {
+  RunConfig run;
+  ModelConfig model;
+  DataConfig data;
+  BatchConfig batch;
+  ParallelConfig parallel;
+  OptimizerConfig optimizer;
+  ScheduleConfig schedule;
+  TrainConfig train;
+
+  std::int64_t num_data_ranks(int world_size) const { return world_size / parallel.tensor; }
+  /// Micro-batches that each rank adds up to a step.
+  std::int64_t num_accumulation_steps(int world_size) const {
+    return batch.global_batch_size / (num_data_ranks(world_size) * batch.micro_batch_size);
+  }
+
+  /// Adds everything that is wrong: each section by itself, the sections against one another, and
+  /// all of it against the number of ranks.
+  void validate(Mistakes& mistakes, int world_size) const;
+};
+
+}  // namespace redspine
