@@ -14,8 +14,8 @@ has no rounding of its own to speak of. Weights come from numpy's frozen MT19937
 depend on the torch version.
 
 A case NAME is two files:
-  NAME.json         the configuration (keys of the YAML file's `model:`), the optimizer, and for each
-                    of the ten steps its learning rate, loss, and gradient norm before clipping
+  NAME.json         the configuration (keys of the YAML file's `model:`), the optimizer, and for
+                    each of the ten steps learning rate, loss, and gradient norm before clipping
   NAME.safetensors  tokens, targets   int32 [step][B][T]
                     logits            [B][T][V] of the first batch, before any step
                     initial.PARAMETER, gradient.PARAMETER (first batch, unclipped),
@@ -252,17 +252,21 @@ def make_adamw():
 def make_rope():
     """cos and sin tables at the sizes that real models use."""
     positions = [0, 1, 2, 7, 100, 1023, 8191, 32767]
+    own = {"yarn": dict(beta_fast=16.0, beta_slow=2.0, attention_factor=1.25),
+           "llama3": dict(low_freq_factor=2.0, high_freq_factor=8.0)}
+    configs = [(64, dict(theta=10000.0, scaling="none", factor=1.0, original_length=2048))]
+    for kind in ("linear", "ntk", "yarn", "llama3"):
+        configs.append((64, dict(theta=1e4, scaling=kind, factor=4.0, original_length=2048)))
+        configs.append((128, dict(theta=5e5, scaling=kind, factor=8.0, original_length=8192)
+                        | own.get(kind, {})))
     tables = []
-    for head_size, theta, factor, length in ((64, 10000.0, 4.0, 2048), (128, 500000.0, 8.0, 8192)):
-        for scaling in ("none", "linear", "ntk", "yarn", "llama3"):
-            config = dict(theta=theta, scaling=scaling, factor=factor, original_length=length)
-            frequencies, factor_on_both = rope_reference.frequencies_of(config, head_size)
-            cos, sin = rope_reference.tables(config, head_size, positions)
-            rounded = lambda values: [[float(f"{x:.9g}") for x in row] for row in values]
-            tables.append({"rope": config, "head_size": head_size, "positions": positions,
-                           "inverse_frequencies": frequencies.tolist(),
-                           "attention_factor": factor_on_both,
-                           "cos": rounded(cos), "sin": rounded(sin)})  # [position][pair]
+    for head_size, config in configs:
+        frequencies, factor = rope_reference.frequencies_of(config, head_size)
+        cos, sin = rope_reference.tables(config, head_size, positions)
+        rounded = lambda values: [[float(f"{x:.9g}") for x in row] for row in values]
+        tables.append({"rope": config, "head_size": head_size, "positions": positions,
+                       "inverse_frequencies": frequencies.tolist(), "attention_factor": factor,
+                       "cos": rounded(cos), "sin": rounded(sin)})  # [position][pair]
     (FOLDER / "rope.json").write_text(json.dumps(tables) + "\n")
 
 

@@ -29,7 +29,8 @@ def in_our_names(network, model, source=lambda parameter: parameter.detach()):
         result["embedding.weight"] = found["model.embed_tokens.weight"]
         for n in range(model["num_layers"]):
             theirs, ours = f"model.layers.{n}.", f"blocks.{n}."
-            for mine, name in (("norm1", "input_layernorm"), ("attention.query", "self_attn.q_proj"),
+            for mine, name in (("norm1", "input_layernorm"),
+                               ("attention.query", "self_attn.q_proj"),
                                ("attention.key", "self_attn.k_proj"),
                                ("attention.value", "self_attn.v_proj"),
                                ("attention.output", "self_attn.o_proj"),

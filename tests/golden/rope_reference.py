@@ -24,7 +24,7 @@ def ntk(rope, head_size):
     return unscaled(rope["theta"] * stretch, head_size), 1.0
 
 
-def yarn(rope, head_size, beta_fast=32.0, beta_slow=1.0):
+def yarn(rope, head_size):
     """YaRN (arXiv 2309.00071): interpolate slow pairs, keep fast ones, blend between.
 
     The blend is linear in the pair's index between two whole indices, as in the authors' code and
@@ -37,18 +37,18 @@ def yarn(rope, head_size, beta_fast=32.0, beta_slow=1.0):
         ratio = rope["original_length"] / (times * 2 * math.pi)
         return head_size * math.log(ratio) / (2 * math.log(rope["theta"]))
 
-    first = max(math.floor(index_that_turns(beta_fast)), 0)
-    last = min(math.ceil(index_that_turns(beta_slow)), head_size - 1)
+    first = max(math.floor(index_that_turns(rope.get("beta_fast", 32.0))), 0)
+    last = min(math.ceil(index_that_turns(rope.get("beta_slow", 1.0))), head_size - 1)
     if first == last:
         last += 0.001
     blend = np.clip((np.arange(head_size // 2) - first) / (last - first), 0.0, 1.0)
     frequencies = keep * (1 - blend) + keep / rope["factor"] * blend
-    temperature = 0.1 * math.log(rope["factor"]) + 1.0 if rope["factor"] > 1 else 1.0
-    return frequencies, temperature
+    return frequencies, rope.get("attention_factor", 0.1 * math.log(rope["factor"]) + 1.0)
 
 
-def llama3(rope, head_size, low_factor=1.0, high_factor=4.0):
+def llama3(rope, head_size):
     """Llama 3.1's published rule: by wavelength against the original length."""
+    low_factor, high_factor = rope.get("low_freq_factor", 1.0), rope.get("high_freq_factor", 4.0)
     frequencies = unscaled(rope["theta"], head_size)
     length = rope["original_length"]
     for i, frequency in enumerate(frequencies):
