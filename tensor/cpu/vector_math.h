@@ -48,7 +48,7 @@ namespace redspine {
 }
 
 /// The standard normal distribution at x: density, and cumulative probability
-/// (1 + erf(x / sqrt(2))) / 2, the latter within 2e-7 relative in the lower tail too.
+/// (1 + erf(x / sqrt(2))) / 2, the latter within 1e-7, and in the lower tail within 5e-7 relative.
 struct StandardNormal {
   float density;
   float cumulative;
@@ -74,7 +74,16 @@ struct StandardNormal {
   q = std::fma(q, t, 0.09949254989624023F);
   q = std::fma(q, t, 0.0997479036450386F);
   const float tail = exact * q * t;
-  return {0.398942280F * exact, x < 0.0F ? tail : 1.0F - tail};
+
+  // Near 0 a sum from 1/2 loses less than a tail that rounds at every step.
+  float c = 9.246839181287214e-05F;
+  c = std::fma(c, square, -0.0011653507826849818F);
+  c = std::fma(c, square, 0.009964167140424252F);
+  c = std::fma(c, square, -0.06648872792720795F);
+  c = std::fma(c, square, 0.3989422023296356F);
+  const float centre = std::fma(c, x, 0.5F);
+  const float outside = x < 0.0F ? tail : 1.0F - tail;
+  return {0.398942280F * exact, square < 1.0F ? centre : outside};
 }
 
 }  // namespace redspine
