@@ -1,0 +1,46 @@
+// The CPU as a Device: `compute` is the calling thread (OpenMP threads work inside each kernel),
+// every other stream is a HostStream. Local to a process; used from one thread.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <functional>
+#include <string>
+
+#include "tensor/cpu/cpu_kernels.h"
+#include "tensor/cpu/host_stream.h"
+#include "tensor/device.h"
+
+namespace redspine {
+
+class CpuDevice : public Device {
+ public:
+  /// Sets the number of OpenMP threads of the calling thread, and with it that of the BLAS.
+  explicit CpuDevice(int num_threads);
+  ~CpuDevice() override;
+
+  DeviceKind kind() const override { return DeviceKind::cpu; }
+  std::string description() const override;
+  const Kernels& kernels() const override { return kernels_; }
+
+  void* allocate(std::size_t bytes) override;
+  void deallocate(void* memory) noexcept override;
+
+  void upload(TensorView to, ConstTensorView from_host) override { copy(to, from_host); }
+  void download(TensorView to_host, ConstTensorView from) override { copy(to_host, from); }
+  void copy(TensorView to, ConstTensorView from) override;
+  void zero(TensorView view) override;
+
+  void enqueue(Stream stream, std::function<void()> function) override;
+  void order(Stream first, Stream then) override;
+  void synchronize(Stream stream) override;
+
+ private:
+  HostStream& host_stream(Stream stream);
+
+  int num_threads_;
+  CpuKernels kernels_;
+  std::array<HostStream, kNumStreams - 1> host_streams_;  // [stream - 1]: compute has none
+};
+
+}  // namespace redspine

@@ -1,0 +1,236 @@
+// The CPU device: memory, copies, and the order of its streams.
+#include "tensor/device.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <memory>
+#include <numeric>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tensor/cpu/host_stream.h"
+#include "tensor/error.h"
+#include "tensor/tensor.h"
+
+namespace redspine {
+namespace {
+
+using std::chrono_literals::operator""ms;
+
+TEST(HostStream, RunsFunctionsInTheOrderOfEnqueueing) {
+  HostStream stream;
+  std::vector<int> seen;
+  for (int i = 0; i < 1000; ++i) stream.enqueue([&seen, i] { seen.push_back(i); });
+  stream.wait();
+  std::vector<int> expected(1000);
+  std::iota(expected.begin(), expected.end(), 0);
+  EXPECT_EQ(seen, expected);
+}
+
+TEST(HostStream, RunsInAThreadOfItsOwn) {
+  HostStream stream;
+  std::thread::id id = std::this_thread::get_id();
+  stream.enqueue([&id] { id = std::this_thread::get_id(); });
+  stream.wait();
+  EXPECT_NE(id, std::this_thread::get_id());
+}
+
+TEST(HostStream, WaitsWithoutWork) {
+  HostStream stream;
+  stream.wait();
+  EXPECT_EQ(stream.tail(), 0U);
+}
+
+TEST(HostStream, ReportsTheFirstExceptionOnceAndDropsWhatWasQueuedBehindIt) {
+  HostStream stream;
+  bool ran = false;
+  stream.enqueue([] { throw std::runtime_error("first"); });
+  stream.enqueue([] { throw std::runtime_error("second"); });
+  stream.enqueue([&ran] { ran = true; });
+  try {
+    stream.wait();
+    FAIL() << "the exception was lost";
+  } catch (const std::runtime_error& error) {
+    EXPECT_STREQ(error.what(), "first");
+  }
+  EXPECT_FALSE(ran);
+  stream.wait();
+  stream.enqueue([&ran] { ran = true; });
+  stream.wait();
+  EXPECT_TRUE(ran);
+}
+
+TEST(HostStream, RunsWhatIsLeftWhenItEnds) {
+  int count = 0;
+  {
+    HostStream stream;
+    stream.enqueue([] { std::this_thread::sleep_for(5ms); });
+    for (int i = 0; i < 10; ++i) stream.enqueue([&count] { ++count; });
+  }
+  EXPECT_EQ(count, 10);
+}
+
+TEST(HostStream, ReleasesWhatAFunctionCapturedBeforeWaitReturns) {
+  HostStream stream;
+  auto token = std::make_shared<int>(1);
+  stream.enqueue([token] {});
+  stream.wait();
+  EXPECT_EQ(token.use_count(), 1);
+}
+
+TEST(CpuDevice, ComputeRunsAtOnceInTheCallingThread) {
+  const auto device = make_cpu_device(1);
+  std::thread::id id;
+  device->enqueue(Stream::compute, [&id] { id = std::this_thread::get_id(); });
+  EXPECT_EQ(id, std::this_thread::get_id());
+  EXPECT_THROW(device->enqueue(Stream::compute, [] { throw Error("now"); }), Error);
+}
+
+TEST(CpuDevice, ComputeWaitsForAStreamThatIsOrderedBeforeIt) {
+  const auto device = make_cpu_device(1);
+  int value = 0;
+  device->enqueue(Stream::activations, [&value] {
+    std::this_thread::sleep_for(5ms);
+    value = 1;
+  });
+  device->order(Stream::activations, Stream::compute);
+  EXPECT_EQ(value, 1);
+}
+
+TEST(CpuDevice, OneStreamWaitsForWhatTheOtherWasGivenBeforeAndForNoMore) {
+  const auto device = make_cpu_device(1);
+  std::atomic<bool> release = false;
+  int before = 0;
+  int seen = -1;
+  device->enqueue(Stream::gradients, [&before] {
+    std::this_thread::sleep_for(5ms);
+    before = 1;
+  });
+  device->order(Stream::gradients, Stream::activations);
+  device->enqueue(Stream::gradients, [&release] {
+    while (!release) std::this_thread::sleep_for(1ms);
+  });
+  device->enqueue(Stream::activations, [&] { seen = before; });
+  device->synchronize(Stream::activations);  // the second function of `gradients` still runs
+  EXPECT_EQ(seen, 1);
+  release = true;
+  device->synchronize(Stream::gradients);
+}
+
+TEST(CpuDevice, StreamsMayWaitForEachOtherInTurns) {
+  const auto device = make_cpu_device(1);
+  int turns = 0;
+  for (int i = 0; i < 200; ++i) {
+    device->enqueue(Stream::activations, [&turns, i] { turns += turns == 2 * i ? 1 : 0; });
+    device->order(Stream::activations, Stream::gradients);
+    device->enqueue(Stream::gradients, [&turns, i] { turns += turns == 2 * i + 1 ? 1 : 0; });
+    device->order(Stream::gradients, Stream::activations);
+  }
+  device->synchronize(Stream::activations);
+  device->synchronize(Stream::gradients);
+  EXPECT_EQ(turns, 400);
+}
+
+TEST(CpuDevice, RethrowsTheExceptionOfAStreamWhereComputeWaitsForIt) {
+  const auto device = make_cpu_device(1);
+  device->enqueue(Stream::gradients, [] { throw Error("peer gone"); });
+  device->order(Stream::gradients, Stream::activations);
+  bool ran = false;
+  device->enqueue(Stream::activations, [&ran] { ran = true; });
+  EXPECT_THROW(device->synchronize(Stream::activations), Error);
+  EXPECT_THROW(device->order(Stream::gradients, Stream::compute), Error);
+  EXPECT_FALSE(ran);
+}
+
+TEST(CpuDevice, EndsWhileOneStreamWaitsForAnother) {
+  int done = 0;
+  {
+    const auto device = make_cpu_device(1);
+    device->enqueue(Stream::gradients, [] { std::this_thread::sleep_for(5ms); });
+    device->order(Stream::gradients, Stream::activations);
+    device->enqueue(Stream::activations, [&done] { ++done; });
+  }
+  EXPECT_EQ(done, 1);
+}
+
+TEST(CpuDevice, AllocatesZeroedAlignedMemoryOfAnySize) {
+  const auto device = make_cpu_device(2);
+  for (const std::int64_t count : {0, 1, 15, 16, 1000, 300'000, 1'500'001, 3'000'001}) {
+    const Tensor tensor(*device, DType::f32, {count});
+    const auto* data = tensor.view().data<float>();
+    ASSERT_NE(data, nullptr);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(data) % 64, 0U);
+    float largest = 0.0F;
+    for (std::int64_t i = 0; i < count; ++i) largest = std::max(largest, std::abs(data[i]));
+    EXPECT_EQ(largest, 0.0F) << count;
+  }
+}
+
+TEST(CpuDevice, ZeroesMemoryThatWasUsedBefore) {
+  const auto device = make_cpu_device(2);
+  for (int round = 0; round < 3; ++round) {
+    const Tensor tensor(*device, DType::i32, {300'000});
+    auto* data = tensor.view().data<std::int32_t>();
+    EXPECT_EQ(std::count(data, data + 300'000, 0), 300'000);
+    std::fill(data, data + 300'000, 7);
+    device->zero(tensor.view().slice(1, 299'998));
+    EXPECT_EQ(data[0], 7);
+    EXPECT_EQ(data[299'999], 7);
+    EXPECT_EQ(std::count(data, data + 300'000, 0), 299'998);
+    std::fill(data, data + 300'000, 7);
+  }
+}
+
+TEST(CpuDevice, NamesTheBytesThatItCannotAllocate) {
+  const auto device = make_cpu_device(1);
+  try {
+    device->allocate(std::size_t{1} << 60);
+    FAIL() << "an exbibyte was granted";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("1152921504606846976"), std::string::npos)
+        << error.what();
+  }
+}
+
+TEST(CpuDevice, CopiesEveryElementThere) {
+  const auto device = make_cpu_device(2);
+  for (const std::int64_t count : {0, 1, 17, 262'143, 262'144, 262'145, 1'000'003}) {
+    std::vector<float> in(static_cast<std::size_t>(count));
+    std::iota(in.begin(), in.end(), 1.0F);
+    std::vector<float> out(in.size());
+    const Tensor first(*device, DType::f32, {count});
+    const Tensor second(*device, DType::f32, {count});
+    device->upload(first, host_view(std::span<const float>(in)));
+    device->copy(second, first);
+    device->download(host_view(std::span<float>(out)), second);
+    EXPECT_EQ(in, out) << count;
+  }
+}
+
+TEST(CpuDevice, RefusesACopyBetweenDifferentCountsOrTypes) {
+  const auto device = make_cpu_device(1);
+  const Tensor floats(*device, DType::f32, {4});
+  const Tensor integers(*device, DType::i32, {4});
+  const Tensor five(*device, DType::f32, {5});
+  EXPECT_THROW(device->copy(floats, integers), Error);
+  EXPECT_THROW(device->copy(floats, five), Error);
+}
+
+TEST(CpuDevice, DescribesItselfAndItsBlas) {
+  EXPECT_EQ(make_cpu_device(1)->description().substr(0, 5), "cpu: ");
+  EXPECT_NE(make_cpu_device(3)->description().find(", 3 threads"), std::string::npos);
+  EXPECT_EQ(blas_description().substr(0, 9), "OpenBLAS ");
+}
+
+TEST(CpuDevice, RefusesZeroThreads) { EXPECT_THROW(make_cpu_device(0), Error); }
+
+}  // namespace
+}  // namespace redspine
