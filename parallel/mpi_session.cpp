@@ -1,0 +1,44 @@
+#include "parallel/mpi_session.h"
+
+#include <cstdlib>
+
+#include "parallel/mpi_handle.h"
+#include "tensor/error.h"
+
+namespace redspine {
+
+MpiSession::MpiSession(int* argc, char*** argv) {
+  int provided = MPI_THREAD_SINGLE;
+  check_mpi(MPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, &provided), "MPI_Init_thread");
+  // Streams run collectives in threads of their own.
+  if (provided < MPI_THREAD_MULTIPLE) {
+    throw Error("this MPI library was built without MPI_THREAD_MULTIPLE, which is needed");
+  }
+  world_ = std::make_unique<RankGroup>(std::make_unique<RankGroup::Handle>(MPI_COMM_WORLD));
+  MPI_Comm host = MPI_COMM_NULL;
+  check_mpi(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host),
+            "MPI_Comm_split_type");
+  check_mpi(MPI_Comm_rank(host, &local_rank_), "MPI_Comm_rank");
+  check_mpi(MPI_Comm_size(host, &local_size_), "MPI_Comm_size");
+  check_mpi(MPI_Comm_free(&host), "MPI_Comm_free");
+}
+
+MpiSession::~MpiSession() {
+  world_.reset();
+  MPI_Finalize();
+}
+
+void MpiSession::abort(int exit_code) const {
+  MPI_Abort(MPI_COMM_WORLD, exit_code);
+  std::abort();  // MPI_Abort does not return, but is not declared so
+}
+
+std::string MpiSession::library_version() {
+  char text[MPI_MAX_LIBRARY_VERSION_STRING];
+  int length = 0;
+  check_mpi(MPI_Get_library_version(text, &length), "MPI_Get_library_version");
+  const std::string version(text, static_cast<std::size_t>(length));
+  return version.substr(0, version.find_first_of(",\n"));
+}
+
+}  // namespace redspine

@@ -1,0 +1,39 @@
+#include "parallel/partition.h"
+
+#include <algorithm>
+#include <cassert>
+
+namespace redspine {
+
+Range partition(std::int64_t count, int parts, int index) {
+  assert(count >= 0 && parts > 0 && index >= 0 && index < parts);
+  const std::int64_t base = count / parts;
+  const std::int64_t larger = count % parts;
+  const std::int64_t begin = index * base + std::min<std::int64_t>(index, larger);
+  return {begin, begin + base + (index < larger ? 1 : 0)};
+}
+
+namespace {
+
+Range kv_heads_read_by(const Range& query_heads, std::int64_t queries_per_kv) {
+  return {query_heads.begin / queries_per_kv, (query_heads.end - 1) / queries_per_kv + 1};
+}
+
+}  // namespace
+
+HeadPartition partition_heads(std::int64_t num_heads, std::int64_t num_kv_heads, int parts,
+                              int index) {
+  assert(num_heads % parts == 0 && num_heads % num_kv_heads == 0);
+  const std::int64_t queries_per_kv = num_heads / num_kv_heads;
+  HeadPartition heads;
+  heads.query_heads = partition(num_heads, parts, index);
+  heads.kv_heads = kv_heads_read_by(heads.query_heads, queries_per_kv);
+  heads.owned_kv_heads = heads.kv_heads;
+  if (index > 0) {
+    const Range before = kv_heads_read_by(partition(num_heads, parts, index - 1), queries_per_kv);
+    heads.owned_kv_heads.begin = std::max(heads.kv_heads.begin, before.end);
+  }
+  return heads;
+}
+
+}  // namespace redspine

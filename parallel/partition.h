@@ -1,0 +1,34 @@
+// How one dim of a tensor is split over the ranks of an axis. Pure arithmetic, local.
+#pragma once
+
+#include <cstdint>
+
+namespace redspine {
+
+/// The half-open range [begin, end).
+struct Range {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+
+  std::int64_t size() const { return end - begin; }
+  bool operator==(const Range&) const = default;
+};
+
+/// Part `index` of `count` items in `parts` contiguous parts whose sizes differ by at most one, the
+/// larger ones first. Works for any count: 257 vocabulary rows over 4 ranks give 65, 64, 64, 64, so
+/// no padding rows exist anywhere.
+Range partition(std::int64_t count, int parts, int index);
+
+/// The heads of one tensor rank. Query heads are split evenly (`parts` divides them). A rank holds
+/// every key/value head that its query heads read, so neighbours can hold the same one; its owner
+/// is the lowest of them, and the owner alone counts it in norms and stores it.
+struct HeadPartition {
+  Range query_heads;
+  Range kv_heads;
+  Range owned_kv_heads;
+};
+
+HeadPartition partition_heads(std::int64_t num_heads, std::int64_t num_kv_heads, int parts,
+                              int index);
+
+}  // namespace redspine

@@ -1,0 +1,48 @@
+// The processes along one axis (or all of them), and the collectives on host memory that coordinate
+// them. Everything but rank() and size() is collective and blocks; every rank calls it in the same
+// order, from one thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace redspine {
+
+enum class ReduceOp { sum, max };
+
+class RankGroup {
+ public:
+  /// What identifies the group to MPI; known to parallel/ alone.
+  struct Handle;
+
+  explicit RankGroup(std::unique_ptr<Handle> handle);
+  RankGroup(RankGroup&&) noexcept;
+  ~RankGroup();
+
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+
+  /// The same bits on every rank.
+  void all_reduce(std::span<double> values, ReduceOp op) const;
+  double all_reduce(double value, ReduceOp op) const;
+  /// Sum modulo 2^64, exact in any order.
+  std::uint64_t sum(std::uint64_t value) const;
+  /// What every rank gave, by rank. Lengths may differ.
+  std::vector<std::string> all_gather(const std::string& bytes) const;
+  void barrier() const;
+
+  /// The ranks that gave the same `color`, in the order of this group.
+  RankGroup split(int color) const;
+
+  const Handle& handle() const { return *handle_; }
+
+ private:
+  std::unique_ptr<Handle> handle_;
+  int rank_;
+  int size_;
+};
+
+}  // namespace redspine
