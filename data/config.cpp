@@ -1,0 +1,36 @@
+#include "data/config.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+namespace redspine {
+namespace {
+
+void check_paths(Mistakes& mistakes, const char* key, const std::vector<DataFileConfig>& files) {
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    if (files[i].path.empty()) {
+      mistakes.add(fmt::format("{}[{}].path", key, i),
+                   "is empty; legal: a token file, a Megatron prefix, or a glob of them");
+    }
+  }
+}
+
+}  // namespace
+
+void DataConfig::validate(Mistakes& mistakes) const {
+  if (train.empty()) {
+    mistakes.add("data.train", "names no file; legal: at least one entry {path: ..., weight: ...}");
+  }
+  check_paths(mistakes, "data.train", train);
+  check_paths(mistakes, "data.validation", validation);
+  for (std::size_t i = 0; i < train.size(); ++i) {
+    const double weight = train[i].weight;
+    if (!(weight > 0.0) || !std::isfinite(weight)) {
+      mistakes.add(fmt::format("data.train[{}].weight", i),
+                   fmt::format("is {}; legal: a finite number above 0", weight));
+    }
+  }
+}
+
+}  // namespace redspine

@@ -1,0 +1,77 @@
+// The two readings of a run's token files: shuffled, blended and endless for training; once, in
+// order, for validation. Both give int32 token ids and know nothing of ranks.
+//
+// Opening finds every mistake in the files (all of them in one ConfigError, under keys such as
+// "data.train[0].path") before anything is allocated. Token ids are checked against the vocabulary
+// at once as far as 64 MiB of files reach, and all others when they are read. Local to a rank.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "data/config.h"
+#include "data/sampler.h"
+#include "data/token_file.h"
+
+namespace redspine {
+
+struct TrainingDataOptions {
+  std::int64_t sequence_length;    // T, tokens; a sample is T + 1 of them
+  std::int64_t vocab_size;         // token ids are below it
+  std::int64_t global_batch_size;  // samples a step; the data must have as many
+  std::uint64_t seed;              // of the order
+};
+
+/// Training samples. Sample w of a file is its tokens [w * T, w * T + T], so that neighbours share
+/// one token and each token but a file's first is a target once an epoch; tokens after the last
+/// whole sample of a file are not used. No sample spans two files.
+class TrainingData {
+ public:
+  TrainingData(const DataConfig& config, const TrainingDataOptions& options);
+
+  std::int64_t sequence_length() const { return sequence_length_; }
+  std::int64_t num_samples() const { return num_samples_; }  // different ones, over all entries
+
+  /// Writes the samples [sample_begin, sample_begin + count) of the run to tokens [count][T + 1].
+  /// Any range is possible; going forwards is cheapest. Not safe from several threads.
+  void fill(std::int64_t sample_begin, std::int64_t count, std::span<std::int32_t> tokens);
+
+ private:
+  std::int64_t sequence_length_;
+  std::int64_t vocab_size_;
+  std::vector<std::vector<TokenFile>> entries_;  // [entry][file]
+  std::int64_t num_samples_ = 0;
+  std::vector<SampleSource> sources_;
+  Sampler sampler_;
+};
+
+/// Every token of the validation files but each file's first, as a target exactly once.
+class ValidationData {
+ public:
+  ValidationData(const DataConfig& config, std::int64_t sequence_length, std::int64_t vocab_size);
+
+  std::int64_t sequence_length() const { return sequence_length_; }
+  std::int64_t num_windows() const { return window_ends_.empty() ? 0 : window_ends_.back(); }
+  std::int64_t num_tokens() const { return num_tokens_; }  // targets in all
+
+  /// Writes the windows [window_begin, window_begin + count) to tokens [count][T] and their
+  /// successors to targets [count][T]. The last window of a file may be short: it is filled up
+  /// with token 0 and target -1, which counts nowhere.
+  void fill(std::int64_t window_begin, std::int64_t count, std::span<std::int32_t> tokens,
+            std::span<std::int32_t> targets) const;
+
+ private:
+  std::int64_t sequence_length_;
+  std::int64_t vocab_size_;
+  std::vector<TokenFile> files_;
+  std::vector<std::int64_t> window_ends_;  // [file] windows up to its end
+  std::int64_t num_tokens_ = 0;
+};
+
+/// The hash (xxh3) of one training sample [T + 1]. A step's batch hash is the sum modulo 2^64 over
+/// its samples, so it depends neither on their order nor on the layout.
+std::uint64_t sample_hash(std::span<const std::int32_t> tokens);
+
+}  // namespace redspine

@@ -1,0 +1,45 @@
+// One open file: owns the descriptor, and turns a failed call into an error that names the path.
+//
+// Move-only, local to a rank.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace redspine {
+
+class File {
+ public:
+  /// Opens a regular file to be read. ConfigError under `key` if it is missing, unreadable or no
+  /// regular file: the name came from the user.
+  static File open(const std::string& path, const std::string& key);
+  /// Creates an empty file to be written, in place of one that may be there.
+  static File create(const std::string& path);
+
+  File(File&& other) noexcept;
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+  ~File();
+
+  const std::string& path() const { return path_; }
+  int descriptor() const { return descriptor_; }
+  std::int64_t size() const;  // bytes, as it is now
+  /// Fills `bytes` from `offset` on; an Error if the file ends before.
+  void read_at(std::int64_t offset, std::span<std::byte> bytes) const;
+  void write(std::span<const std::byte> bytes);
+  /// Returns once everything written is on the medium.
+  void sync();
+
+ private:
+  File(std::string path, int descriptor);
+
+  std::string path_;
+  int descriptor_;  // -1: moved from
+};
+
+/// Makes the names in the folder of `path` (created, renamed, removed ones) durable.
+void sync_folder_of(const std::string& path);
+
+}  // namespace redspine

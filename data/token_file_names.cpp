@@ -1,0 +1,70 @@
+// find_token_files() of token_file.h: names and globs, before any file is opened.
+#include <fmt/format.h>
+#include <glob.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "data/token_file.h"
+#include "tensor/error.h"
+
+namespace redspine {
+namespace {
+
+std::vector<std::string> match(const std::string& pattern) {
+  glob_t found = {};
+  std::vector<std::string> names;
+  // Unsorted: glob() would sort by the user's locale, and ranks must agree.
+  if (::glob(pattern.c_str(), GLOB_NOSORT, nullptr, &found) == 0) {
+    names.assign(found.gl_pathv, found.gl_pathv + found.gl_pathc);
+  }
+  ::globfree(&found);
+  return names;
+}
+
+std::vector<std::string> match_prefixes(const std::string& pattern) {
+  std::vector<std::string> names = match(pattern + ".idx");
+  for (std::string& name : names) name.resize(name.size() - 4);
+  return names;
+}
+
+bool is_half_of(const std::string& name, const std::string& prefix) {
+  return name == prefix + ".idx" || name == prefix + ".bin";
+}
+
+}  // namespace
+
+std::vector<std::string> find_token_files(const std::string& path, TokenFormat format,
+                                          const std::string& key) {
+  const bool may_be_pair = format == TokenFormat::automatic || format == TokenFormat::megatron;
+  const bool may_be_file = format != TokenFormat::megatron;
+  const auto exists = [](const std::string& name) { return std::filesystem::exists(name); };
+  if ((may_be_file && exists(path)) ||
+      (may_be_pair && (exists(path + ".idx") || exists(path + ".bin")))) {
+    return {path};
+  }
+  std::vector<std::string> names;
+  if (may_be_pair) names = match_prefixes(path);
+  const std::vector<std::string> prefixes = names;
+  if (may_be_file) {
+    for (std::string& name : match(path)) {
+      const auto is_half = [&](const std::string& prefix) { return is_half_of(name, prefix); };
+      if (std::none_of(prefixes.begin(), prefixes.end(), is_half)) names.push_back(std::move(name));
+    }
+  }
+  if (names.empty()) {
+    const std::string pair = fmt::format("the pair {}.bin and {}.idx", path, path);
+    throw ConfigError(key, fmt::format("{}: does not exist and as a glob matches nothing; looked "
+                                       "for {}",
+                                       path,
+                                       !may_be_file  ? pair
+                                       : may_be_pair ? "a file of that name and " + pair
+                                                     : "a file of that name"));
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+}  // namespace redspine
