@@ -1,0 +1,98 @@
+#include <cmath>
+
+#include "tensor/cpu/cpu_kernels.h"
+#include "tensor/cpu/partition.h"
+
+namespace redspine {
+namespace {
+
+struct Moments {
+  float mean;
+  float rstd;
+};
+
+// Two passes over a row that the first one has brought into the cache: the variance of differences
+// from the mean does not cancel as mean(x^2) - mean^2 would.
+Moments moments_of(const float* x, std::int64_t cols, float epsilon) {
+  float sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (std::int64_t c = 0; c < cols; ++c) sum += x[c];
+  const float mean = sum / static_cast<float>(cols);
+  float squares = 0;
+#pragma omp simd reduction(+ : squares)
+  for (std::int64_t c = 0; c < cols; ++c) squares += (x[c] - mean) * (x[c] - mean);
+  return {mean, 1.0F / std::sqrt(squares / static_cast<float>(cols) + epsilon)};
+}
+
+}  // namespace
+
+void CpuKernels::run(const LayerNorm& op) const {
+  const std::int64_t cols = op.x.cols();
+  const float* x = op.x.data<float>();
+  const float* gain = op.gain.data<float>();
+  const float* bias = op.bias.count() == 0 ? nullptr : op.bias.data<float>();
+  float* out = op.out.data<float>();
+  float* mean = op.mean.data<float>();
+  float* rstd = op.rstd.data<float>();
+  const float epsilon = op.epsilon;
+  for_each_row(op.x.rows(), cols, [=](std::int64_t row) {
+    const float* x_row = x + row * cols;
+    float* out_row = out + row * cols;
+    const Moments m = moments_of(x_row, cols, epsilon);
+    mean[row] = m.mean;
+    rstd[row] = m.rstd;
+    if (bias != nullptr) {
+#pragma omp simd
+      for (std::int64_t c = 0; c < cols; ++c) {
+        out_row[c] = (x_row[c] - m.mean) * m.rstd * gain[c] + bias[c];
+      }
+    } else {
+#pragma omp simd
+      for (std::int64_t c = 0; c < cols; ++c) out_row[c] = (x_row[c] - m.mean) * m.rstd * gain[c];
+    }
+  });
+}
+
+void CpuKernels::run(const LayerNormBackward& op) const {
+  const std::int64_t cols = op.x.cols();
+  const std::int64_t rows = op.x.rows();
+  const float* dout = op.dout.data<float>();
+  const float* x = op.x.data<float>();
+  const float* mean = op.mean.data<float>();
+  const float* rstd = op.rstd.data<float>();
+  const float* gain = op.gain.data<float>();
+  float* dx = op.dx.data<float>();
+
+  const auto row_backward = [=](std::int64_t row, float* dgain) {
+    const float* dout_row = dout + row * cols;
+    const float* x_row = x + row * cols;
+    float* dx_row = dx + row * cols;
+    const float m = mean[row];
+    const float r = rstd[row];
+    float sum_g = 0;
+    float sum_gn = 0;
+#pragma omp simd reduction(+ : sum_g, sum_gn)
+    for (std::int64_t c = 0; c < cols; ++c) {
+      const float n = (x_row[c] - m) * r;
+      const float g = dout_row[c] * gain[c];
+      sum_g += g;
+      sum_gn += g * n;
+      dgain[c] += dout_row[c] * n;
+    }
+    const float mean_g = sum_g / static_cast<float>(cols);
+    const float mean_gn = sum_gn / static_cast<float>(cols);
+#pragma omp simd
+    for (std::int64_t c = 0; c < cols; ++c) {
+      const float n = (x_row[c] - m) * r;
+      dx_row[c] += r * (dout_row[c] * gain[c] - mean_g - n * mean_gn);
+    }
+  };
+
+  add_column_sums(op.dgain.data<float>(), rows, cols,
+                  [=](std::int64_t begin, std::int64_t end, float* dgain) {
+                    for (std::int64_t row = begin; row < end; ++row) row_backward(row, dgain);
+                  });
+  if (op.dbias.count() != 0) run(AddBiasBackward{.dbias = op.dbias, .dy = op.dout});
+}
+
+}  // namespace redspine

@@ -1,0 +1,61 @@
+#include <cmath>
+
+#include "tensor/cpu/cpu_kernels.h"
+#include "tensor/cpu/partition.h"
+
+namespace redspine {
+
+void CpuKernels::run(const RmsNorm& op) const {
+  const std::int64_t cols = op.x.cols();
+  const float* x = op.x.data<float>();
+  const float* gain = op.gain.data<float>();
+  float* out = op.out.data<float>();
+  float* rstd = op.rstd.data<float>();
+  const float epsilon = op.epsilon;
+  for_each_row(op.x.rows(), cols, [=](std::int64_t row) {
+    const float* x_row = x + row * cols;
+    float* out_row = out + row * cols;
+    float squares = 0;
+#pragma omp simd reduction(+ : squares)
+    for (std::int64_t c = 0; c < cols; ++c) squares += x_row[c] * x_row[c];
+    const float r = 1.0F / std::sqrt(squares / static_cast<float>(cols) + epsilon);
+    rstd[row] = r;
+#pragma omp simd
+    for (std::int64_t c = 0; c < cols; ++c) out_row[c] = x_row[c] * r * gain[c];
+  });
+}
+
+void CpuKernels::run(const RmsNormBackward& op) const {
+  const std::int64_t cols = op.x.cols();
+  const float* dout = op.dout.data<float>();
+  const float* x = op.x.data<float>();
+  const float* rstd = op.rstd.data<float>();
+  const float* gain = op.gain.data<float>();
+  float* dx = op.dx.data<float>();
+
+  const auto row_backward = [=](std::int64_t row, float* dgain) {
+    const float* dout_row = dout + row * cols;
+    const float* x_row = x + row * cols;
+    float* dx_row = dx + row * cols;
+    const float r = rstd[row];
+    float sum_gn = 0;
+#pragma omp simd reduction(+ : sum_gn)
+    for (std::int64_t c = 0; c < cols; ++c) {
+      const float dout_n = dout_row[c] * (x_row[c] * r);
+      sum_gn += dout_n * gain[c];
+      dgain[c] += dout_n;
+    }
+    const float mean_gn = sum_gn / static_cast<float>(cols);
+#pragma omp simd
+    for (std::int64_t c = 0; c < cols; ++c) {
+      dx_row[c] += r * (dout_row[c] * gain[c] - x_row[c] * r * mean_gn);
+    }
+  };
+
+  add_column_sums(op.dgain.data<float>(), op.x.rows(), cols,
+                  [=](std::int64_t begin, std::int64_t end, float* dgain) {
+                    for (std::int64_t row = begin; row < end; ++row) row_backward(row, dgain);
+                  });
+}
+
+}  // namespace redspine
