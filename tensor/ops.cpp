@@ -1,0 +1,266 @@
+#include "tensor/ops.h"
+
+#include <fmt/format.h>
+
+#include <string>
+
+#include "tensor/error.h"
+
+namespace redspine::ops {
+namespace {
+
+// An operand under the name that messages give it.
+struct Operand {
+  const char* name;
+  ConstTensorView view;
+
+  std::string to_string() const { return fmt::format("{} {}", name, view.shape().to_string()); }
+  std::int64_t rows() const { return view.rows(); }
+  std::int64_t cols() const { return view.cols(); }
+};
+
+void require(bool holds, const char* op, const std::string& text) {
+  if (!holds) throw Error(fmt::format("{}: {}", op, text));
+}
+
+void check_dtype(const char* op, const Operand& x, DType dtype) {
+  require(x.view.dtype() == dtype, op,
+          fmt::format("{} is {}, it must be {}", x.to_string(), name_of(x.view.dtype()),
+                      name_of(dtype)));
+}
+
+// Any f32 tensor whose last dim is `cols` and whose other dims multiply to `rows`.
+void check_matrix(const char* op, const Operand& x, std::int64_t rows, std::int64_t cols) {
+  check_dtype(op, x, DType::f32);
+  require(x.rows() == rows && x.cols() == cols, op,
+          fmt::format("{} must be {} rows of {}", x.to_string(), rows, cols));
+}
+
+void check_count(const char* op, const Operand& x, std::int64_t count, DType dtype = DType::f32) {
+  check_dtype(op, x, dtype);
+  require(x.view.count() == count, op,
+          fmt::format("{} must hold {} elements", x.to_string(), count));
+}
+
+void check_same_matrix(const char* op, const Operand& x, const Operand& like) {
+  check_dtype(op, x, DType::f32);
+  check_dtype(op, like, DType::f32);
+  require(x.rows() == like.rows() && x.cols() == like.cols(), op,
+          fmt::format("{} and {} differ", x.to_string(), like.to_string()));
+}
+
+void check_same_count(const char* op, const Operand& x, const Operand& like) {
+  check_dtype(op, x, DType::f32);
+  check_dtype(op, like, DType::f32);
+  require(x.view.count() == like.view.count(), op,
+          fmt::format("{} and {} differ", x.to_string(), like.to_string()));
+}
+
+// Rank, batch and sequence of a [B, T, columns] tensor.
+void check_sequences(const char* op, const Operand& x) {
+  check_dtype(op, x, DType::f32);
+  require(x.view.shape().rank() == 3, op,
+          fmt::format("{} must have the dims [B, T, columns]", x.to_string()));
+}
+
+void check_dropout(const char* op, const DropoutKey& dropout, std::int64_t batch) {
+  require(dropout.probability >= 0.0F && dropout.probability < 1.0F, op,
+          fmt::format("a dropout probability of {} is outside [0, 1)", dropout.probability));
+  if (dropout.probability > 0.0F) {
+    check_count(op, {"samples", dropout.samples_B}, batch, DType::i64);
+  }
+}
+
+// qkv is [B, T, (h + 2g) K], context [B, T, h K], log_sum_exp B h T; every query head has its key.
+void check_heads(const char* op, const HeadLayout& heads, const Operand& qkv,
+                 const Operand& context, const Operand& log_sum_exp) {
+  require(heads.num_heads > 0 && heads.num_kv_heads > 0 && heads.head_size > 0 &&
+              heads.queries_per_kv > 0 && heads.first_query >= 0,
+          op,
+          fmt::format("{} heads, {} kv heads, size {}, {} queries per kv and first query {} are no "
+                      "head layout",
+                      heads.num_heads, heads.num_kv_heads, heads.head_size, heads.queries_per_kv,
+                      heads.first_query));
+  const std::int64_t last_kv = (heads.first_query + heads.num_heads - 1) / heads.queries_per_kv -
+                               heads.first_query / heads.queries_per_kv;
+  require(last_kv < heads.num_kv_heads, op,
+          fmt::format("{} query heads from number {} on, {} per kv head, need {} kv heads, not {}",
+                      heads.num_heads, heads.first_query, heads.queries_per_kv, last_kv + 1,
+                      heads.num_kv_heads));
+  check_sequences(op, qkv);
+  const std::int64_t batch = qkv.view.dim(0);
+  const std::int64_t sequence = qkv.view.dim(1);
+  check_matrix(op, qkv, batch * sequence,
+               (heads.num_heads + 2 * heads.num_kv_heads) * heads.head_size);
+  check_matrix(op, context, batch * sequence, heads.num_heads * heads.head_size);
+  check_count(op, log_sum_exp, batch * heads.num_heads * sequence);
+}
+
+}  // namespace
+
+void check(const Matmul& op) {
+  const Operand a{"a", op.a};
+  const Operand b{"b", op.b};
+  const Operand out{"out", op.out};
+  for (const Operand* x : {&a, &b, &out}) check_dtype("Matmul", *x, DType::f32);
+  const bool turn_a = op.transpose_a == Transpose::yes;
+  const bool turn_b = op.transpose_b == Transpose::yes;
+  const std::int64_t m = turn_a ? a.cols() : a.rows();
+  const std::int64_t k = turn_a ? a.rows() : a.cols();
+  const std::int64_t k_of_b = turn_b ? b.cols() : b.rows();
+  const std::int64_t n = turn_b ? b.rows() : b.cols();
+  require(k == k_of_b && out.rows() == m && out.cols() == n, "Matmul",
+          fmt::format("{}{} x {}{} does not give {}", a.to_string(), turn_a ? " transposed" : "",
+                      b.to_string(), turn_b ? " transposed" : "", out.to_string()));
+}
+
+void check(const AddBias& op) {
+  check_dtype("AddBias", {"x", op.x}, DType::f32);
+  check_count("AddBias", {"bias", op.bias}, op.x.cols());
+}
+
+void check(const AddBiasBackward& op) {
+  check_dtype("AddBiasBackward", {"dy", op.dy}, DType::f32);
+  check_count("AddBiasBackward", {"dbias", op.dbias}, op.dy.cols());
+}
+
+void check(const LayerNorm& op) {
+  check_same_matrix("LayerNorm", {"out", op.out}, {"x", op.x});
+  check_count("LayerNorm", {"mean", op.mean}, op.x.rows());
+  check_count("LayerNorm", {"rstd", op.rstd}, op.x.rows());
+  check_count("LayerNorm", {"gain", op.gain}, op.x.cols());
+  if (op.bias.count() != 0) check_count("LayerNorm", {"bias", op.bias}, op.x.cols());
+}
+
+void check(const LayerNormBackward& op) {
+  check_same_matrix("LayerNormBackward", {"dx", op.dx}, {"x", op.x});
+  check_same_matrix("LayerNormBackward", {"dout", op.dout}, {"x", op.x});
+  check_count("LayerNormBackward", {"mean", op.mean}, op.x.rows());
+  check_count("LayerNormBackward", {"rstd", op.rstd}, op.x.rows());
+  check_count("LayerNormBackward", {"gain", op.gain}, op.x.cols());
+  check_count("LayerNormBackward", {"dgain", op.dgain}, op.x.cols());
+  if (op.dbias.count() != 0) check_count("LayerNormBackward", {"dbias", op.dbias}, op.x.cols());
+}
+
+void check(const RmsNorm& op) {
+  check_same_matrix("RmsNorm", {"out", op.out}, {"x", op.x});
+  check_count("RmsNorm", {"rstd", op.rstd}, op.x.rows());
+  check_count("RmsNorm", {"gain", op.gain}, op.x.cols());
+}
+
+void check(const RmsNormBackward& op) {
+  check_same_matrix("RmsNormBackward", {"dx", op.dx}, {"x", op.x});
+  check_same_matrix("RmsNormBackward", {"dout", op.dout}, {"x", op.x});
+  check_count("RmsNormBackward", {"rstd", op.rstd}, op.x.rows());
+  check_count("RmsNormBackward", {"gain", op.gain}, op.x.cols());
+  check_count("RmsNormBackward", {"dgain", op.dgain}, op.x.cols());
+}
+
+void check(const Rope& op) {
+  const Operand x{"x", op.x};
+  const Operand cos{"cos", op.cos};
+  check_sequences("Rope", x);
+  check_same_matrix("Rope", {"sin", op.sin}, cos);
+  require(cos.rows() >= op.x.dim(1), "Rope",
+          fmt::format("{} has angles for {} positions of {}", cos.to_string(), cos.rows(),
+                      x.to_string()));
+  const std::int64_t head_size = 2 * cos.cols();
+  require(head_size > 0 && x.cols() % head_size == 0, "Rope",
+          fmt::format("{} does not hold whole heads of size {}", x.to_string(), head_size));
+  require(op.num_rotated_heads >= 0 && op.num_rotated_heads * head_size <= x.cols(), "Rope",
+          fmt::format("{} does not hold {} heads of size {}", x.to_string(), op.num_rotated_heads,
+                      head_size));
+}
+
+void check(const Dropout& op) {
+  check_same_matrix("Dropout", {"out", op.out}, {"x", op.x});
+  check_sequences("Dropout", {"x", op.x});
+  check_dropout("Dropout", op.dropout, op.x.dim(0));
+}
+
+void check(const Attention& op) {
+  check_heads("Attention", op.heads, {"qkv", op.qkv}, {"context", op.context},
+              {"log_sum_exp", op.log_sum_exp_BhT});
+  check_dropout("Attention", op.dropout, op.qkv.dim(0));
+}
+
+void check(const AttentionBackward& op) {
+  check_heads("AttentionBackward", op.heads, {"qkv", op.qkv}, {"context", op.context},
+              {"log_sum_exp", op.log_sum_exp_BhT});
+  check_same_matrix("AttentionBackward", {"dqkv", op.dqkv}, {"qkv", op.qkv});
+  check_same_matrix("AttentionBackward", {"dcontext", op.dcontext}, {"context", op.context});
+  check_dropout("AttentionBackward", op.dropout, op.qkv.dim(0));
+}
+
+void check(const Gelu& op) { check_same_count("Gelu", {"out", op.out}, {"x", op.x}); }
+
+void check(const GeluBackward& op) {
+  check_same_count("GeluBackward", {"dx", op.dx}, {"x", op.x});
+  check_same_count("GeluBackward", {"dout", op.dout}, {"x", op.x});
+}
+
+void check(const Swiglu& op) {
+  check_dtype("Swiglu", {"out", op.out}, DType::f32);
+  check_matrix("Swiglu", {"gate_up", op.gate_up}, op.out.rows(), 2 * op.out.cols());
+}
+
+void check(const SwigluBackward& op) {
+  check_dtype("SwigluBackward", {"dout", op.dout}, DType::f32);
+  check_matrix("SwigluBackward", {"gate_up", op.gate_up}, op.dout.rows(), 2 * op.dout.cols());
+  check_same_matrix("SwigluBackward", {"dgate_up", op.dgate_up}, {"gate_up", op.gate_up});
+}
+
+void check(const Embedding& op) {
+  check_dtype("Embedding", {"out", op.out}, DType::f32);
+  check_count("Embedding", {"tokens", op.tokens}, op.out.rows(), DType::i32);
+  check_matrix("Embedding", {"weight", op.weight}, op.weight.rows(), op.out.cols());
+}
+
+void check(const EmbeddingBackward& op) {
+  check_dtype("EmbeddingBackward", {"dout", op.dout}, DType::f32);
+  check_count("EmbeddingBackward", {"tokens", op.tokens}, op.dout.rows(), DType::i32);
+  check_matrix("EmbeddingBackward", {"dweight", op.dweight}, op.dweight.rows(), op.dout.cols());
+}
+
+void check(const Add& op) { check_same_count("Add", {"x", op.x}, {"out", op.out}); }
+
+void check(const RowMax& op) {
+  check_dtype("RowMax", {"logits", op.logits}, DType::f32);
+  check_count("RowMax", {"max", op.max}, op.logits.rows());
+}
+
+void check(const CrossEntropySums& op) {
+  const std::int64_t rows = op.logits.rows();
+  check_dtype("CrossEntropySums", {"logits", op.logits}, DType::f32);
+  check_matrix("CrossEntropySums", {"sums", op.sums}, 2, rows);
+  check_count("CrossEntropySums", {"max", op.max}, rows);
+  check_count("CrossEntropySums", {"targets", op.targets}, rows, DType::i32);
+}
+
+void check(const CrossEntropyLoss& op) {
+  check_count("CrossEntropyLoss", {"loss", op.loss}, 1, DType::f64);
+  check_dtype("CrossEntropyLoss", {"targets", op.targets}, DType::i32);
+  check_matrix("CrossEntropyLoss", {"sums", op.sums}, 2, op.targets.count());
+}
+
+void check(const CrossEntropyBackward& op) {
+  const std::int64_t rows = op.logits.rows();
+  check_dtype("CrossEntropyBackward", {"logits", op.logits}, DType::f32);
+  check_matrix("CrossEntropyBackward", {"sums", op.sums}, 2, rows);
+  check_count("CrossEntropyBackward", {"max", op.max}, rows);
+  check_count("CrossEntropyBackward", {"targets", op.targets}, rows, DType::i32);
+}
+
+void check(const SumOfSquares& op) {
+  check_count("SumOfSquares", {"sum", op.sum}, 1, DType::f64);
+  check_dtype("SumOfSquares", {"x", op.x}, DType::f32);
+}
+
+void check(const AdamW& op) {
+  const Operand parameter{"parameter", op.parameter};
+  check_same_count("AdamW", {"exp_avg", op.exp_avg}, parameter);
+  check_same_count("AdamW", {"exp_avg_sq", op.exp_avg_sq}, parameter);
+  check_same_count("AdamW", {"gradient", op.gradient}, parameter);
+}
+
+}  // namespace redspine::ops
