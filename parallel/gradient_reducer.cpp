@@ -5,8 +5,13 @@
 namespace redspine {
 
 GradientReducer::GradientReducer(Device& device, const ProcessMesh& mesh,
-                                 std::vector<GradientBucket> buckets)
-    : device_(device), mesh_(mesh), buckets_(std::move(buckets)) {
+                                 std::vector<GradientBucket> buckets,
+                                 std::int64_t num_micro_batches)
+    : device_(device),
+      mesh_(mesh),
+      buckets_(std::move(buckets)),
+      num_micro_batches_(num_micro_batches),
+      num_added_(buckets_.size()) {
   std::int64_t largest = 0;
   for (const GradientBucket& bucket : buckets_) {
     for (const SharedRows& shared : bucket.shared) {
@@ -17,12 +22,16 @@ GradientReducer::GradientReducer(Device& device, const ProcessMesh& mesh,
 }
 
 void GradientReducer::ready(std::size_t bucket) {
+  if (++num_added_[bucket] < num_micro_batches_) return;
   for (const SharedRows& shared : buckets_[bucket].shared) add_shared_rows(shared);
   device_.order(Stream::compute, Stream::gradients);
   mesh_.along(Axis::data).all_reduce(buckets_[bucket].gradients, ReduceOp::sum, Stream::gradients);
 }
 
-void GradientReducer::finish() { device_.order(Stream::gradients, Stream::compute); }
+void GradientReducer::finish() {
+  device_.order(Stream::gradients, Stream::compute);
+  std::fill(num_added_.begin(), num_added_.end(), 0);
+}
 
 // Every rank puts its rows at their global place between zeros, so one all-reduce serves any way
 // in which the ranks' rows overlap.

@@ -1,6 +1,7 @@
 // Adds gradients over the data axis, a bucket at a time: a bucket's all-reduce starts as soon as
-// the backward pass of its block has ended and runs under that of the blocks before it. The model
-// calls ready(), the trainer finish(). Collective: buckets become ready in one order on all ranks.
+// the backward pass of its block has ended for the last micro-batch of a step, and runs under that
+// of the blocks before it. The model calls ready(), the trainer finish(). Collective: buckets
+// become ready in one order on all ranks.
 #pragma once
 
 #include <cstdint>
@@ -28,12 +29,13 @@ struct GradientBucket {
 
 class GradientReducer {
  public:
-  /// `device` and `mesh` outlive it.
-  GradientReducer(Device& device, const ProcessMesh& mesh, std::vector<GradientBucket> buckets);
+  /// A step has `num_micro_batches`. `device` and `mesh` outlive the reducer.
+  GradientReducer(Device& device, const ProcessMesh& mesh, std::vector<GradientBucket> buckets,
+                  std::int64_t num_micro_batches);
 
-  /// Bucket `bucket` has its final local gradient: start adding it up.
+  /// A micro-batch's gradient has been added to `bucket`. The last one of a step starts its sum.
   void ready(std::size_t bucket);
-  /// Afterwards the compute stream sees every bucket added up over all ranks.
+  /// Ends a step: afterwards the compute stream sees every bucket added up over all ranks.
   void finish();
 
  private:
@@ -42,7 +44,9 @@ class GradientReducer {
   Device& device_;
   const ProcessMesh& mesh_;
   std::vector<GradientBucket> buckets_;
-  Tensor scratch_;  // the largest parameter with shared rows, whole
+  std::int64_t num_micro_batches_;
+  std::vector<std::int64_t> num_added_;  // [bucket]: micro-batches of this step so far
+  Tensor scratch_;                       // the largest parameter with shared rows, whole
 };
 
 }  // namespace redspine

@@ -1,0 +1,113 @@
+#include "model/attention.h"
+
+namespace redspine {
+namespace {
+
+HeadPartition local_heads(const Placement& placement, const ModelConfig& config) {
+  return partition_heads(config.num_heads, config.num_kv_heads, placement.tensor_axis().size(),
+                         placement.tensor_axis().rank());
+}
+
+HeadLayout head_layout(const Placement& placement, const ModelConfig& config) {
+  const HeadPartition heads = local_heads(placement, config);
+  return {.num_heads = heads.query_heads.size(),
+          .num_kv_heads = heads.kv_heads.size(),
+          .head_size = config.head_size(),
+          .queries_per_kv = config.num_heads / config.num_kv_heads,
+          .first_query = heads.query_heads.begin};
+}
+
+Range times(const Range& range, std::int64_t factor) {
+  return {range.begin * factor, range.end * factor};
+}
+
+std::vector<OutputFeatures> qkv_features(const Placement& placement, const ModelConfig& config,
+                                         const std::string& name) {
+  const HeadPartition heads = local_heads(placement, config);
+  const std::int64_t head_size = config.head_size();
+  const Range query = times(heads.query_heads, head_size);
+  OutputFeatures key{.name = name + ".key",
+                     .num_global = config.num_kv_heads * head_size,
+                     .local = times(heads.kv_heads, head_size),
+                     .owned = times(heads.owned_kv_heads, head_size)};
+  // Ranks that read the same key/value head each have the gradient of their own queries only.
+  // That is so for all ranks or for none, or they would disagree on the collectives to call.
+  const std::int64_t queries_per_kv = config.num_heads / config.num_kv_heads;
+  if (heads.query_heads.size() % queries_per_kv != 0) key.local_gradient = LocalGradient::partial;
+  OutputFeatures value = key;
+  value.name = name + ".value";
+  return {{.name = name + ".query",
+           .num_global = config.num_heads * head_size,
+           .local = query,
+           .owned = query},
+          key,
+          value};
+}
+
+}  // namespace
+
+SelfAttention::SelfAttention(Placement placement, ParameterStore& store, const ModelConfig& config,
+                             const RopeTable* rope, const std::string& name)
+    : placement_(placement),
+      heads_(head_layout(placement, config)),
+      rope_(rope),
+      qkv_(placement, store, qkv_features(placement, config, name), config.hidden_size,
+           config.bias ? Bias::yes : Bias::no),
+      output_(placement, store,
+              {.name = name + ".output",
+               .out_features = config.hidden_size,
+               .in_features = config.num_heads * config.head_size(),
+               .local_in = times(local_heads(placement, config).query_heads, config.head_size()),
+               .initial_std = residual_weight_std(config)},
+              config.bias ? Bias::yes : Bias::no) {}
+
+SelfAttention::Saved SelfAttention::make_saved(std::int64_t batch, std::int64_t length) const {
+  Device& device = placement_.device;
+  const std::int64_t qkv_size = (heads_.num_heads + 2 * heads_.num_kv_heads) * heads_.head_size;
+  const std::int64_t context_size = heads_.num_heads * heads_.head_size;
+  return {.qkv = Tensor(device, DType::f32, {batch, length, qkv_size}),
+          .context = Tensor(device, DType::f32, {batch, length, context_size}),
+          .log_sum_exp_BhT = Tensor(device, DType::f32, {batch, heads_.num_heads, length})};
+}
+
+SelfAttention::Scratch SelfAttention::make_scratch(std::int64_t batch, std::int64_t length) const {
+  Saved like = make_saved(batch, length);
+  return {.dqkv = std::move(like.qkv), .dcontext = std::move(like.context)};
+}
+
+void SelfAttention::rotate(TensorView qkv, RopeDirection direction) const {
+  if (rope_ == nullptr) return;
+  ops::run(placement_.device, Rope{.x = qkv,
+                                   .cos = rope_->cos,
+                                   .sin = rope_->sin,
+                                   .num_rotated_heads = heads_.num_heads + heads_.num_kv_heads,
+                                   .direction = direction});
+}
+
+void SelfAttention::forward(TensorView out_BTD, ConstTensorView x_BTD, const Saved& saved,
+                            const DropoutKey& dropout) const {
+  qkv_.forward(saved.qkv, x_BTD);
+  rotate(saved.qkv, RopeDirection::forward);
+  ops::run(placement_.device, Attention{.context = saved.context,
+                                        .log_sum_exp_BhT = saved.log_sum_exp_BhT,
+                                        .qkv = saved.qkv,
+                                        .heads = heads_,
+                                        .dropout = dropout});
+  output_.forward(out_BTD, saved.context);
+}
+
+void SelfAttention::backward(const Backward& gradients, const Saved& saved, const Scratch& scratch,
+                             const DropoutKey& dropout) const {
+  output_.backward(scratch.dcontext, gradients.dout_BTD, saved.context);
+  ops::run(placement_.device, AttentionBackward{.dqkv = scratch.dqkv,
+                                                .dcontext = scratch.dcontext,
+                                                .qkv = saved.qkv,
+                                                .context = saved.context,
+                                                .log_sum_exp_BhT = saved.log_sum_exp_BhT,
+                                                .heads = heads_,
+                                                .dropout = dropout});
+  rotate(scratch.dqkv, RopeDirection::backward);
+  qkv_.backward(gradients.dx_BTD, scratch.dqkv, gradients.x_BTD);
+}
+
+}  // namespace redspine

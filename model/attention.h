@@ -1,0 +1,55 @@
+// Causal self-attention, heads split over the tensor axis. Query, key and value come from one
+// product, the output projection is a RowLinear. Collective.
+#pragma once
+
+#include <string>
+
+#include "model/linear.h"
+#include "model/rope.h"
+
+namespace redspine {
+
+class SelfAttention {
+ public:
+  /// One micro-batch of one layer, for the backward pass.
+  struct Saved {
+    Tensor qkv;      // [B, T, (h + 2g) * K], after the rotation
+    Tensor context;  // [B, T, h * K]
+    Tensor log_sum_exp_BhT;
+  };
+  /// Gradients inside the layer; one for all layers.
+  struct Scratch {
+    Tensor dqkv;
+    Tensor dcontext;
+  };
+
+  /// `rope` is null for learned positions, and outlives the layer otherwise.
+  SelfAttention(Placement placement, ParameterStore& store, const ModelConfig& config,
+                const RopeTable* rope, const std::string& name);
+
+  Saved make_saved(std::int64_t batch, std::int64_t length) const;
+  Scratch make_scratch(std::int64_t batch, std::int64_t length) const;
+
+  /// out_BTD is written.
+  void forward(TensorView out_BTD, ConstTensorView x_BTD, const Saved& saved,
+               const DropoutKey& dropout) const;
+
+  struct Backward {
+    TensorView dx_BTD;  // written, added up over the tensor axis
+    ConstTensorView dout_BTD;
+    ConstTensorView x_BTD;
+  };
+  void backward(const Backward& gradients, const Saved& saved, const Scratch& scratch,
+                const DropoutKey& dropout) const;
+
+ private:
+  void rotate(TensorView qkv, RopeDirection direction) const;
+
+  Placement placement_;
+  HeadLayout heads_;
+  const RopeTable* rope_;
+  ColumnLinear qkv_;
+  RowLinear output_;
+};
+
+}  // namespace redspine

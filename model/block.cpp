@@ -1,0 +1,82 @@
+#include "model/block.h"
+
+#include <fmt/format.h>
+
+namespace redspine {
+namespace {
+
+// The gradient of a branch whose output was dropped, then added to the residual stream.
+ConstTensorView dropped_gradient(Device& device, TensorView scratch, ConstTensorView dresidual,
+                                 const DropoutKey& dropout) {
+  if (dropout.probability == 0.0F) return dresidual;
+  ops::run(device, Dropout{.out = scratch, .x = dresidual, .dropout = dropout});
+  return scratch;
+}
+
+}  // namespace
+
+Block::Block(Placement placement, ParameterStore& store, const ModelConfig& config,
+             const RopeTable* rope, std::int64_t layer)
+    : placement_(placement),
+      hidden_size_(config.hidden_size),
+      layer_(layer),
+      norm1_(placement, store, config, fmt::format("blocks.{}.norm1", layer)),
+      attention_(placement, store, config, rope, fmt::format("blocks.{}.attention", layer)),
+      norm2_(placement, store, config, fmt::format("blocks.{}.norm2", layer)),
+      mlp_(placement, store, config, fmt::format("blocks.{}.mlp", layer)) {}
+
+Block::Saved Block::make_saved(std::int64_t batch, std::int64_t length) const {
+  const Shape shape{batch, length, hidden_size_};
+  Device& device = placement_.device;
+  return {.norm1 = norm1_.make_saved(batch * length),
+          .normed1_BTD = Tensor(device, DType::f32, shape),
+          .attention = attention_.make_saved(batch, length),
+          .mid_BTD = Tensor(device, DType::f32, shape),
+          .norm2 = norm2_.make_saved(batch * length),
+          .normed2_BTD = Tensor(device, DType::f32, shape),
+          .mlp = mlp_.make_saved(batch, length)};
+}
+
+Block::Scratch Block::make_scratch(std::int64_t batch, std::int64_t length) const {
+  const Shape shape{batch, length, hidden_size_};
+  Device& device = placement_.device;
+  return {.dbranch_BTD = Tensor(device, DType::f32, shape),
+          .dnormed_BTD = Tensor(device, DType::f32, shape),
+          .attention = attention_.make_scratch(batch, length),
+          .mlp = mlp_.make_scratch(batch, length)};
+}
+
+void Block::forward(TensorView out_BTD, ConstTensorView x_BTD, const Saved& saved,
+                    const DropoutSource& dropout) const {
+  Device& device = placement_.device;
+  norm1_.forward(saved.normed1_BTD, x_BTD, saved.norm1);
+  attention_.forward(saved.mid_BTD, saved.normed1_BTD, saved.attention,
+                     dropout.at(DropoutSite::attention, layer_));
+  drop(device, saved.mid_BTD, dropout.at(DropoutSite::attention_residual, layer_));
+  ops::run(device, Add{.out = saved.mid_BTD, .x = x_BTD});
+
+  norm2_.forward(saved.normed2_BTD, saved.mid_BTD, saved.norm2);
+  mlp_.forward(out_BTD, saved.normed2_BTD, saved.mlp);
+  drop(device, out_BTD, dropout.at(DropoutSite::mlp_residual, layer_));
+  ops::run(device, Add{.out = out_BTD, .x = saved.mid_BTD});
+}
+
+void Block::backward(TensorView dresidual_BTD, ConstTensorView x_BTD, const Saved& saved,
+                     const Scratch& scratch, const DropoutSource& dropout) const {
+  Device& device = placement_.device;
+  const ConstTensorView dmlp = dropped_gradient(device, scratch.dbranch_BTD, dresidual_BTD,
+                                                dropout.at(DropoutSite::mlp_residual, layer_));
+  mlp_.backward({.dx_BTD = scratch.dnormed_BTD, .dout_BTD = dmlp, .x_BTD = saved.normed2_BTD},
+                saved.mlp, scratch.mlp);
+  norm2_.backward(dresidual_BTD, scratch.dnormed_BTD, saved.mid_BTD, saved.norm2);
+
+  const ConstTensorView dattention =
+      dropped_gradient(device, scratch.dbranch_BTD, dresidual_BTD,
+                       dropout.at(DropoutSite::attention_residual, layer_));
+  attention_.backward(
+      {.dx_BTD = scratch.dnormed_BTD, .dout_BTD = dattention, .x_BTD = saved.normed1_BTD},
+      saved.attention, scratch.attention, dropout.at(DropoutSite::attention, layer_));
+  norm1_.backward(dresidual_BTD, scratch.dnormed_BTD, x_BTD, saved.norm1);
+}
+
+}  // namespace redspine

@@ -1,0 +1,55 @@
+// One transformer block on the residual stream:
+//   mid = x + drop(attention(norm1(x)));  out = mid + drop(mlp(norm2(mid))).
+// Collective.
+#pragma once
+
+#include "model/attention.h"
+#include "model/mlp.h"
+#include "model/norm.h"
+
+namespace redspine {
+
+class Block {
+ public:
+  /// One micro-batch, for the backward pass.
+  struct Saved {
+    Norm::Saved norm1;
+    Tensor normed1_BTD;
+    SelfAttention::Saved attention;
+    Tensor mid_BTD;
+    Norm::Saved norm2;
+    Tensor normed2_BTD;
+    Mlp::Saved mlp;
+  };
+  /// One for all blocks.
+  struct Scratch {
+    Tensor dbranch_BTD;  // gradient of a branch's output, where dropout makes it differ
+    Tensor dnormed_BTD;
+    SelfAttention::Scratch attention;
+    Mlp::Scratch mlp;
+  };
+
+  Block(Placement placement, ParameterStore& store, const ModelConfig& config,
+        const RopeTable* rope, std::int64_t layer);
+
+  Saved make_saved(std::int64_t batch, std::int64_t length) const;
+  Scratch make_scratch(std::int64_t batch, std::int64_t length) const;
+
+  /// out_BTD is written.
+  void forward(TensorView out_BTD, ConstTensorView x_BTD, const Saved& saved,
+               const DropoutSource& dropout) const;
+  /// dresidual_BTD holds the gradient of the output and becomes that of the input.
+  void backward(TensorView dresidual_BTD, ConstTensorView x_BTD, const Saved& saved,
+                const Scratch& scratch, const DropoutSource& dropout) const;
+
+ private:
+  Placement placement_;
+  std::int64_t hidden_size_;
+  std::int64_t layer_;
+  Norm norm1_;
+  SelfAttention attention_;
+  Norm norm2_;
+  Mlp mlp_;
+};
+
+}  // namespace redspine

@@ -1,0 +1,33 @@
+// Token embedding, its vocabulary rows split over the tensor axis, plus learned positions where the
+// configuration has them. Collective.
+#pragma once
+
+#include "model/config.h"
+#include "model/layer.h"
+#include "model/parameters.h"
+
+namespace redspine {
+
+/// The vocabulary rows that a tensor rank holds. Any vocabulary size, no padding.
+Range local_vocabulary(const Placement& placement, const ModelConfig& config);
+
+class TokenEmbedding {
+ public:
+  TokenEmbedding(Placement placement, ParameterStore& store, const ModelConfig& config);
+
+  /// The weights [v, D], for a head that is tied to them.
+  const ParameterStack& weight() const { return weight_; }
+
+  /// out_BTD = weight[token] + position, dropped; written.
+  void forward(TensorView out_BTD, ConstTensorView tokens_BT, const DropoutKey& dropout) const;
+  /// Accumulates into the parameters. Consumes dout_BTD.
+  void backward(TensorView dout_BTD, ConstTensorView tokens_BT, const DropoutKey& dropout) const;
+
+ private:
+  Placement placement_;
+  Range rows_;
+  const ParameterStack& weight_;
+  const ParameterStack* position_;  // [max length, D]; null for rotary positions
+};
+
+}  // namespace redspine

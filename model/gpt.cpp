@@ -1,0 +1,98 @@
+#include "model/gpt.h"
+
+#include "model/initialize.h"
+
+namespace redspine {
+namespace {
+
+RopeTable rope_table(const ModelConfig& config, MicroBatchShape shape, Device& device) {
+  if (config.position != Position::rope) return {};
+  return make_rope_table(device, config, shape.sequence_length);
+}
+
+std::vector<Block> make_blocks(Placement placement, ParameterStore& store,
+                               const ModelConfig& config, const RopeTable& rope) {
+  std::vector<Block> blocks;
+  blocks.reserve(static_cast<std::size_t>(config.num_layers));
+  const RopeTable* used_rope = config.position == Position::rope ? &rope : nullptr;
+  for (std::int64_t layer = 0; layer < config.num_layers; ++layer) {
+    blocks.emplace_back(placement, store.begin_bucket(), config, used_rope, layer);
+  }
+  return blocks;
+}
+
+}  // namespace
+
+Gpt::Gpt(const ModelConfig& config, MicroBatchShape shape, std::uint64_t seed, Placement placement)
+    : config_(config),
+      seed_(seed),
+      placement_(placement),
+      shape_(shape),
+      rope_(rope_table(config, shape, placement.device)),
+      embedding_(placement, store_.begin_bucket(), config),
+      blocks_(make_blocks(placement, store_, config, rope_)),
+      final_norm_(placement, store_.begin_bucket(), config, "final_norm"),
+      head_(placement, store_, config, embedding_) {
+  Device& device = placement.device;
+  store_.allocate(device);
+  initialize_parameters(store_, seed, device);
+
+  const auto [batch, length] = shape;
+  const Shape residual{batch, length, config.hidden_size};
+  head_.allocate(batch * length);
+  for (const Block& block : blocks_) {
+    residual_BTD_.emplace_back(device, DType::f32, residual);
+    saved_.push_back(block.make_saved(batch, length));
+  }
+  residual_BTD_.emplace_back(device, DType::f32, residual);
+  final_norm_saved_ = final_norm_.make_saved(batch * length);
+  normed_BTD_ = Tensor(device, DType::f32, residual);
+  dnormed_BTD_ = Tensor(device, DType::f32, residual);
+  dresidual_BTD_ = Tensor(device, DType::f32, residual);
+  scratch_ = blocks_.front().make_scratch(batch, length);
+}
+
+DropoutSource Gpt::dropout_of(const MicroBatch& batch, float probability) const {
+  return {.seed = seed_, .probability = probability, .samples_B = batch.samples_B};
+}
+
+void Gpt::forward_to_head(const MicroBatch& batch, const DropoutSource& dropout) {
+  embedding_.forward(residual_BTD_.front(), batch.tokens_BT, dropout.at(DropoutSite::embedding, 0));
+  for (std::size_t l = 0; l < blocks_.size(); ++l) {
+    blocks_[l].forward(residual_BTD_[l + 1], residual_BTD_[l], saved_[l], dropout);
+  }
+  final_norm_.forward(normed_BTD_, residual_BTD_.back(), final_norm_saved_);
+}
+
+void Gpt::accumulate_gradients(const MicroBatch& batch, float scale, GradientReducer& reducer) {
+  const DropoutSource dropout = dropout_of(batch, static_cast<float>(config_.dropout));
+  const Shape rows{shape_.num_sequences * shape_.sequence_length, config_.hidden_size};
+  forward_to_head(batch, dropout);
+  head_.forward_backward(dnormed_BTD_.view().reshape(rows), normed_BTD_.view().reshape(rows),
+                         batch.targets_BT.reshape({rows[0]}), scale);
+
+  placement_.device.zero(dresidual_BTD_);
+  final_norm_.backward(dresidual_BTD_, dnormed_BTD_, residual_BTD_.back(), final_norm_saved_);
+  // Buckets: the embedding, each block, and the final norm with the head.
+  reducer.ready(blocks_.size() + 1);
+  for (std::size_t l = blocks_.size(); l-- > 0;) {
+    blocks_[l].backward(dresidual_BTD_, residual_BTD_[l], saved_[l], scratch_, dropout);
+    reducer.ready(l + 1);
+  }
+  embedding_.backward(dresidual_BTD_, batch.tokens_BT, dropout.at(DropoutSite::embedding, 0));
+  reducer.ready(0);
+}
+
+void Gpt::evaluate(const MicroBatch& batch) {
+  const Shape rows{shape_.num_sequences * shape_.sequence_length, config_.hidden_size};
+  forward_to_head(batch, dropout_of(batch, 0.0F));
+  head_.forward(normed_BTD_.view().reshape(rows), batch.targets_BT.reshape({rows[0]}));
+}
+
+void Gpt::logits(TensorView logits_Nv, const MicroBatch& batch) {
+  const Shape rows{shape_.num_sequences * shape_.sequence_length, config_.hidden_size};
+  forward_to_head(batch, dropout_of(batch, 0.0F));
+  head_.logits(logits_Nv, normed_BTD_.view().reshape(rows));
+}
+
+}  // namespace redspine

@@ -1,0 +1,74 @@
+// A GPT: embedding, blocks on a residual stream, final norm, head. Owns its parameters and the
+// activations of one micro-batch, all allocated at construction. Every call is collective over the
+// tensor axis.
+#pragma once
+
+#include <vector>
+
+#include "model/block.h"
+#include "model/embedding.h"
+#include "model/head.h"
+#include "parallel/gradient_reducer.h"
+
+namespace redspine {
+
+/// What a model reads at once, on its device. The views outlive the call.
+struct MicroBatch {
+  ConstTensorView tokens_BT;   // i32, each below the vocabulary size
+  ConstTensorView targets_BT;  // i32, the token that follows; -1 = does not count
+  ConstTensorView samples_B;   // i64, global sample numbers, which dropout depends on
+};
+
+struct MicroBatchShape {
+  std::int64_t num_sequences;    // B
+  std::int64_t sequence_length;  // T
+};
+
+class Gpt {
+ public:
+  /// Weights are drawn from `seed`, each as a function of its parameter's name and its global
+  /// position; so is dropout. `device` and `mesh` outlive the model.
+  Gpt(const ModelConfig& config, MicroBatchShape shape, std::uint64_t seed, Placement placement);
+  Gpt(const Gpt&) = delete;
+  Gpt& operator=(const Gpt&) = delete;
+
+  ParameterStore& parameters() { return store_; }
+
+  /// Forward and backward: gradients of scale * (sum of the token losses) are added to the
+  /// parameters', and `reducer` is told of each bucket as its backward pass ends.
+  void accumulate_gradients(const MicroBatch& batch, float scale, GradientReducer& reducer);
+  /// Forward alone, without dropout.
+  void evaluate(const MicroBatch& batch);
+  /// The sum of the token losses of all calls since the last one, then zero.
+  double take_loss_sum() { return head_.take_loss_sum(); }
+
+  /// This rank's columns of the logits, [B*T, v], written; without dropout.
+  void logits(TensorView logits_Nv, const MicroBatch& batch);
+  /// The vocabulary range of those columns.
+  Range logits_columns() const { return local_vocabulary(placement_, config_); }
+
+ private:
+  DropoutSource dropout_of(const MicroBatch& batch, float probability) const;
+  void forward_to_head(const MicroBatch& batch, const DropoutSource& dropout);
+
+  ModelConfig config_;
+  std::uint64_t seed_;
+  Placement placement_;
+  MicroBatchShape shape_;
+  ParameterStore store_;
+  RopeTable rope_;
+  TokenEmbedding embedding_;
+  std::vector<Block> blocks_;
+  Norm final_norm_;
+  Head head_;
+
+  std::vector<Tensor> residual_BTD_;  // [block]: its input; one more for the last output
+  std::vector<Block::Saved> saved_;   // [block]
+  Norm::Saved final_norm_saved_;
+  Tensor normed_BTD_;  // what the head reads
+  Tensor dnormed_BTD_;
+  Tensor dresidual_BTD_;
+  Block::Scratch scratch_;
+};
+
+}  // namespace redspine

@@ -1,0 +1,107 @@
+#include "model/head.h"
+
+#include <algorithm>
+
+#include "model/linear.h"
+
+namespace redspine {
+namespace {
+
+// Large enough for an efficient product, small enough that a chunk's logits stay near the caches.
+constexpr std::int64_t kLogitsPerChunk = std::int64_t{4} << 20;
+constexpr std::int64_t kMinRowsPerChunk = 64;
+
+const ParameterStack& head_weight(ParameterStore& store, const ModelConfig& config, Range columns,
+                                  const TokenEmbedding& embedding) {
+  if (config.tie_embeddings) return embedding.weight();
+  ParameterSpec spec =
+      sharded_parameter("head.weight", {config.vocab_size, config.hidden_size}, 0, columns);
+  spec.initial_std = weight_std();
+  return store.declare({spec});
+}
+
+}  // namespace
+
+Head::Head(Placement placement, ParameterStore& store, const ModelConfig& config,
+           const TokenEmbedding& embedding)
+    : placement_(placement),
+      columns_(local_vocabulary(placement, config)),
+      weight_(head_weight(store, config, columns_, embedding)),
+      chunk_rows_(std::max(kMinRowsPerChunk, kLogitsPerChunk / config.vocab_size)) {}
+
+void Head::allocate(std::int64_t num_rows) {
+  Device& device = placement_.device;
+  chunk_rows_ = std::min(chunk_rows_, num_rows);
+  logits_ = Tensor(device, DType::f32, {chunk_rows_ * columns_.size()});
+  max_ = Tensor(device, DType::f32, {chunk_rows_});
+  sums_ = Tensor(device, DType::f32, {2 * chunk_rows_});
+  loss_sum_ = Tensor(device, DType::f64, {1});
+}
+
+void Head::logits(TensorView logits_Nv, ConstTensorView x_ND) const {
+  ops::run(placement_.device,
+           Matmul{.out = logits_Nv, .a = x_ND, .b = weight_.value, .transpose_b = Transpose::yes});
+}
+
+// Cross entropy needs two sums over the vocabulary, so two small reductions over the tensor axis.
+Head::Chunk Head::forward_chunk(ConstTensorView x_CD, ConstTensorView targets_C) const {
+  const std::int64_t rows = x_CD.dim(0);
+  const std::int64_t cols = columns_.size();
+  const Chunk chunk{.logits_Cv = logits_.view().slice(0, rows * cols).reshape({rows, cols}),
+                    .max_C = max_.view().slice(0, rows),
+                    .sums_2C = sums_.view().slice(0, 2 * rows).reshape({2, rows}),
+                    .x_CD = x_CD,
+                    .targets_C = targets_C};
+  Device& device = placement_.device;
+  logits(chunk.logits_Cv, x_CD);
+  ops::run(device, RowMax{.max = chunk.max_C, .logits = chunk.logits_Cv});
+  placement_.all_reduce_over_tensor(chunk.max_C, ReduceOp::max);
+  ops::run(device, CrossEntropySums{.sums = chunk.sums_2C,
+                                    .logits = chunk.logits_Cv,
+                                    .max = chunk.max_C,
+                                    .targets = targets_C,
+                                    .first_column = columns_.begin});
+  placement_.all_reduce_over_tensor(chunk.sums_2C, ReduceOp::sum);
+  ops::run(device,
+           CrossEntropyLoss{.loss = loss_sum_, .sums = chunk.sums_2C, .targets = targets_C});
+  return chunk;
+}
+
+void Head::forward(ConstTensorView x_ND, ConstTensorView targets_N) {
+  for (std::int64_t row = 0; row < x_ND.dim(0); row += chunk_rows_) {
+    const std::int64_t rows = std::min(chunk_rows_, x_ND.dim(0) - row);
+    forward_chunk(x_ND.slice(row, rows), targets_N.slice(row, rows));
+  }
+}
+
+void Head::forward_backward(TensorView dx_ND, ConstTensorView x_ND, ConstTensorView targets_N,
+                            float scale) {
+  Device& device = placement_.device;
+  for (std::int64_t row = 0; row < x_ND.dim(0); row += chunk_rows_) {
+    const std::int64_t rows = std::min(chunk_rows_, x_ND.dim(0) - row);
+    const Chunk chunk = forward_chunk(x_ND.slice(row, rows), targets_N.slice(row, rows));
+    ops::run(device, CrossEntropyBackward{.logits = chunk.logits_Cv,
+                                          .max = chunk.max_C,
+                                          .sums = chunk.sums_2C,
+                                          .targets = chunk.targets_C,
+                                          .first_column = columns_.begin,
+                                          .scale = scale});
+    ops::run(device,
+             Matmul{.out = dx_ND.slice(row, rows), .a = chunk.logits_Cv, .b = weight_.value});
+    ops::run(device, Matmul{.out = weight_.gradient,
+                            .a = chunk.logits_Cv,
+                            .b = chunk.x_CD,
+                            .transpose_a = Transpose::yes,
+                            .update = Update::accumulate});
+  }
+  placement_.all_reduce_over_tensor(dx_ND, ReduceOp::sum);
+}
+
+double Head::take_loss_sum() {
+  double sum = 0.0;
+  placement_.device.download(host_view(std::span<double>(&sum, 1)), loss_sum_);
+  placement_.device.zero(loss_sum_);
+  return sum;
+}
+
+}  // namespace redspine

@@ -1,0 +1,76 @@
+// Linear layers split over the tensor axis (Shoeybi et al., arXiv 1909.08053). Weights are
+// [out, in]; activations are [N, features] with N = B*T rows.
+//
+// ColumnLinear splits the output features: the input is whole on every rank, so its gradient is a
+// sum over ranks. RowLinear splits the input features: its output is a sum over ranks, and its
+// bias, which every rank holds, is added once after that sum. All calls are collective.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/config.h"
+#include "model/layer.h"
+#include "model/parameters.h"
+
+namespace redspine {
+
+/// Standard deviation of freshly drawn weights, and that of the projections which add to the
+/// residual stream: these are scaled by the number of them, 2 a layer, so that the stream's
+/// variance does not grow with depth (GPT-2).
+float weight_std();
+float residual_weight_std(const ModelConfig& config);
+
+enum class Bias { no, yes };
+
+/// Some output features of a ColumnLinear, under a name of their own.
+struct OutputFeatures {
+  std::string name;  // "blocks.3.attention.query"; ".weight" and ".bias" are appended
+  std::int64_t num_global;
+  Range local;
+  Range owned;
+  LocalGradient local_gradient = LocalGradient::complete;
+};
+
+class ColumnLinear {
+ public:
+  /// `parts` are computed by one product; their features lie side by side in the output.
+  ColumnLinear(Placement placement, ParameterStore& store, const std::vector<OutputFeatures>& parts,
+               std::int64_t in_features, Bias bias);
+
+  /// out_No = x W^T + b, written.
+  void forward(TensorView out_No, ConstTensorView x_ND) const;
+  /// dx_ND = dout W, written and added up over the tensor axis while the weight gradient is
+  /// computed; dW += dout^T x; db += column sums of dout.
+  void backward(TensorView dx_ND, ConstTensorView dout_No, ConstTensorView x_ND) const;
+
+ private:
+  Placement placement_;
+  const ParameterStack& weight_;
+  const ParameterStack* bias_;  // null for none
+};
+
+class RowLinear {
+ public:
+  struct Options {
+    std::string name;
+    std::int64_t out_features;
+    std::int64_t in_features;  // over all ranks
+    Range local_in;
+    float initial_std;
+  };
+  RowLinear(Placement placement, ParameterStore& store, const Options& options, Bias bias);
+
+  /// out_ND = sum over ranks of x W^T, + b; written.
+  void forward(TensorView out_ND, ConstTensorView x_Ni) const;
+  /// dx_Ni = dout W, written; dW += dout^T x; db += column sums of dout.
+  void backward(TensorView dx_Ni, ConstTensorView dout_ND, ConstTensorView x_Ni) const;
+
+ private:
+  Placement placement_;
+  const ParameterStack& weight_;
+  const ParameterStack* bias_;
+};
+
+}  // namespace redspine

@@ -1,0 +1,81 @@
+#include "model/mlp.h"
+
+namespace redspine {
+namespace {
+
+Range local_features(const Placement& placement, const ModelConfig& config) {
+  return partition(config.ffn_size, placement.tensor_axis().size(), placement.tensor_axis().rank());
+}
+
+std::vector<OutputFeatures> up_features(const Placement& placement, const ModelConfig& config,
+                                        const std::string& name) {
+  const Range local = local_features(placement, config);
+  const OutputFeatures up{
+      .name = name + ".up", .num_global = config.ffn_size, .local = local, .owned = local};
+  if (config.activation != Activation::swiglu) return {up};
+  OutputFeatures gate = up;
+  gate.name = name + ".gate";
+  return {gate, up};
+}
+
+GeluKind gelu_kind(Activation activation) {
+  return activation == Activation::gelu_tanh ? GeluKind::tanh : GeluKind::exact;
+}
+
+}  // namespace
+
+Mlp::Mlp(Placement placement, ParameterStore& store, const ModelConfig& config,
+         const std::string& name)
+    : placement_(placement),
+      activation_(config.activation),
+      num_local_features_(local_features(placement, config).size()),
+      up_(placement, store, up_features(placement, config, name), config.hidden_size,
+          config.bias ? Bias::yes : Bias::no),
+      down_(placement, store,
+            {.name = name + ".down",
+             .out_features = config.hidden_size,
+             .in_features = config.ffn_size,
+             .local_in = local_features(placement, config),
+             .initial_std = residual_weight_std(config)},
+            config.bias ? Bias::yes : Bias::no) {}
+
+Mlp::Saved Mlp::make_saved(std::int64_t batch, std::int64_t length) const {
+  const std::int64_t up_size =
+      activation_ == Activation::swiglu ? 2 * num_local_features_ : num_local_features_;
+  Device& device = placement_.device;
+  return {.up_BTf = Tensor(device, DType::f32, {batch, length, up_size}),
+          .hidden_BTf = Tensor(device, DType::f32, {batch, length, num_local_features_})};
+}
+
+Mlp::Scratch Mlp::make_scratch(std::int64_t batch, std::int64_t length) const {
+  Saved like = make_saved(batch, length);
+  return {.dup_BTf = std::move(like.up_BTf), .dhidden_BTf = std::move(like.hidden_BTf)};
+}
+
+void Mlp::forward(TensorView out_BTD, ConstTensorView x_BTD, const Saved& saved) const {
+  up_.forward(saved.up_BTf, x_BTD);
+  if (activation_ == Activation::swiglu) {
+    ops::run(placement_.device, Swiglu{.out = saved.hidden_BTf, .gate_up = saved.up_BTf});
+  } else {
+    ops::run(placement_.device,
+             Gelu{.out = saved.hidden_BTf, .x = saved.up_BTf, .kind = gelu_kind(activation_)});
+  }
+  down_.forward(out_BTD, saved.hidden_BTf);
+}
+
+void Mlp::backward(const Backward& gradients, const Saved& saved, const Scratch& scratch) const {
+  down_.backward(scratch.dhidden_BTf, gradients.dout_BTD, saved.hidden_BTf);
+  if (activation_ == Activation::swiglu) {
+    ops::run(placement_.device, SwigluBackward{.dgate_up = scratch.dup_BTf,
+                                               .dout = scratch.dhidden_BTf,
+                                               .gate_up = saved.up_BTf});
+  } else {
+    ops::run(placement_.device, GeluBackward{.dx = scratch.dup_BTf,
+                                             .dout = scratch.dhidden_BTf,
+                                             .x = saved.up_BTf,
+                                             .kind = gelu_kind(activation_)});
+  }
+  up_.backward(gradients.dx_BTD, scratch.dup_BTf, gradients.x_BTD);
+}
+
+}  // namespace redspine

@@ -1,0 +1,49 @@
+// The MLP of a block, its inner features split over the tensor axis: down(activation(up(x))), or
+// for SwiGLU down(silu(gate(x)) * up(x)) with gate and up split apart and computed by one product.
+// Collective.
+#pragma once
+
+#include <string>
+
+#include "model/linear.h"
+
+namespace redspine {
+
+class Mlp {
+ public:
+  /// One micro-batch of one layer, for the backward pass.
+  struct Saved {
+    Tensor up_BTf;      // before the activation; SwiGLU: gate, then up, [B, T, 2f]
+    Tensor hidden_BTf;  // after it
+  };
+  /// Gradients inside the layer; one for all layers.
+  struct Scratch {
+    Tensor dup_BTf;
+    Tensor dhidden_BTf;
+  };
+
+  Mlp(Placement placement, ParameterStore& store, const ModelConfig& config,
+      const std::string& name);
+
+  Saved make_saved(std::int64_t batch, std::int64_t length) const;
+  Scratch make_scratch(std::int64_t batch, std::int64_t length) const;
+
+  /// out_BTD is written.
+  void forward(TensorView out_BTD, ConstTensorView x_BTD, const Saved& saved) const;
+
+  struct Backward {
+    TensorView dx_BTD;  // written, added up over the tensor axis
+    ConstTensorView dout_BTD;
+    ConstTensorView x_BTD;
+  };
+  void backward(const Backward& gradients, const Saved& saved, const Scratch& scratch) const;
+
+ private:
+  Placement placement_;
+  Activation activation_;
+  std::int64_t num_local_features_;  // f
+  ColumnLinear up_;
+  RowLinear down_;
+};
+
+}  // namespace redspine

@@ -1,0 +1,75 @@
+#include "model/norm.h"
+
+namespace redspine {
+namespace {
+
+const ParameterStack& declare_gain(ParameterStore& store, const std::string& name,
+                                   std::int64_t size, int tensor_rank) {
+  ParameterSpec spec = replicated_parameter(name + ".weight", {size}, tensor_rank);
+  spec.initial_mean = 1.0F;
+  return store.declare({spec});
+}
+
+const ParameterStack* declare_bias(ParameterStore& store, const std::string& name,
+                                   const ModelConfig& config, int tensor_rank) {
+  if (config.norm == NormKind::rmsnorm || !config.bias) return nullptr;
+  return &store.declare({replicated_parameter(name + ".bias", {config.hidden_size}, tensor_rank)});
+}
+
+}  // namespace
+
+Norm::Norm(Placement placement, ParameterStore& store, const ModelConfig& config,
+           const std::string& name)
+    : device_(placement.device),
+      kind_(config.norm),
+      epsilon_(static_cast<float>(config.norm_epsilon)),
+      gain_(declare_gain(store, name, config.hidden_size, placement.tensor_axis().rank())),
+      bias_(declare_bias(store, name, config, placement.tensor_axis().rank())) {}
+
+Norm::Saved Norm::make_saved(std::int64_t num_rows) const {
+  Saved saved;
+  if (kind_ == NormKind::layernorm) saved.mean_N = Tensor(device_, DType::f32, {num_rows});
+  saved.rstd_N = Tensor(device_, DType::f32, {num_rows});
+  return saved;
+}
+
+void Norm::forward(TensorView out_ND, ConstTensorView x_ND, const Saved& saved) const {
+  if (kind_ == NormKind::rmsnorm) {
+    ops::run(device_, RmsNorm{.out = out_ND,
+                              .rstd = saved.rstd_N,
+                              .x = x_ND,
+                              .gain = gain_.value,
+                              .epsilon = epsilon_});
+  } else {
+    ops::run(device_, LayerNorm{.out = out_ND,
+                                .mean = saved.mean_N,
+                                .rstd = saved.rstd_N,
+                                .x = x_ND,
+                                .gain = gain_.value,
+                                .bias = bias_ == nullptr ? ConstTensorView() : bias_->value,
+                                .epsilon = epsilon_});
+  }
+}
+
+void Norm::backward(TensorView dx_ND, ConstTensorView dout_ND, ConstTensorView x_ND,
+                    const Saved& saved) const {
+  if (kind_ == NormKind::rmsnorm) {
+    ops::run(device_, RmsNormBackward{.dx = dx_ND,
+                                      .dgain = gain_.gradient,
+                                      .dout = dout_ND,
+                                      .x = x_ND,
+                                      .rstd = saved.rstd_N,
+                                      .gain = gain_.value});
+  } else {
+    ops::run(device_, LayerNormBackward{.dx = dx_ND,
+                                        .dgain = gain_.gradient,
+                                        .dbias = bias_ == nullptr ? TensorView() : bias_->gradient,
+                                        .dout = dout_ND,
+                                        .x = x_ND,
+                                        .mean = saved.mean_N,
+                                        .rstd = saved.rstd_N,
+                                        .gain = gain_.value});
+  }
+}
+
+}  // namespace redspine

@@ -1,0 +1,40 @@
+// LayerNorm or RMSNorm over the hidden dim, as the configuration says. Replicated over the tensor
+// axis: input, output and gradients have the same bits on all of its ranks.
+#pragma once
+
+#include <string>
+
+#include "model/config.h"
+#include "model/layer.h"
+#include "model/parameters.h"
+
+namespace redspine {
+
+class Norm {
+ public:
+  /// The statistics of each row, for the backward pass.
+  struct Saved {
+    Tensor mean_N;  // layer norm only
+    Tensor rstd_N;
+  };
+
+  Norm(Placement placement, ParameterStore& store, const ModelConfig& config,
+       const std::string& name);
+
+  Saved make_saved(std::int64_t num_rows) const;
+
+  /// out = norm(x), written.
+  void forward(TensorView out_ND, ConstTensorView x_ND, const Saved& saved) const;
+  /// Accumulates into dx, which is the gradient of the residual stream, and into the parameters.
+  void backward(TensorView dx_ND, ConstTensorView dout_ND, ConstTensorView x_ND,
+                const Saved& saved) const;
+
+ private:
+  Device& device_;
+  NormKind kind_;
+  float epsilon_;
+  const ParameterStack& gain_;
+  const ParameterStack* bias_;  // null for none
+};
+
+}  // namespace redspine

@@ -1,0 +1,102 @@
+#include "model/parameters.h"
+
+#include <cassert>
+
+namespace redspine {
+namespace {
+
+// A stack starts at a cache line, which also suits 16-byte vector accesses on a GPU.
+constexpr std::int64_t kAlignmentInFloats = 16;
+
+}  // namespace
+
+ConstTensorView Parameter::owned_gradient() const {
+  if (spec.owned == spec.local) return gradient;
+  assert(spec.sharded_dim == 0);
+  return gradient.slice(spec.owned.begin - spec.local.begin, spec.owned.size());
+}
+
+ParameterStore& ParameterStore::begin_bucket() {
+  bucket_begins_.push_back(size_);
+  return *this;
+}
+
+const ParameterStack& ParameterStore::declare(std::vector<ParameterSpec> specs) {
+  assert(!bucket_begins_.empty() && values_.count() == 0);
+  StackLayout& stack = stacks_.emplace_back();
+  stack.offset = size_;
+  std::int64_t rows = 0;
+  for (ParameterSpec& spec : specs) {
+    assert(specs.size() == 1 || spec.sharded_dim == 0);
+    const Shape local = spec.local_shape();
+    rows += local[0];
+    stack.shape = local.with(0, rows);
+    parameters_.push_back({.spec = std::move(spec), .offset = size_, .value = {}, .gradient = {}});
+    bucket_of_parameter_.push_back(bucket_begins_.size() - 1);
+    size_ += local.count();
+  }
+  size_ = (size_ + kAlignmentInFloats - 1) / kAlignmentInFloats * kAlignmentInFloats;
+  return stack.views;
+}
+
+void ParameterStore::allocate(Device& device) {
+  values_ = Tensor(device, DType::f32, {size_});
+  gradients_ = Tensor(device, DType::f32, {size_});
+  const auto view_of = [](const Tensor& flat, std::int64_t offset, const Shape& shape) {
+    return flat.view().slice(offset, shape.count()).reshape(shape);
+  };
+  for (Parameter& parameter : parameters_) {
+    const Shape shape = parameter.spec.local_shape();
+    parameter.value = view_of(values_, parameter.offset, shape);
+    parameter.gradient = view_of(gradients_, parameter.offset, shape);
+  }
+  for (StackLayout& stack : stacks_) {
+    stack.views = {.value = view_of(values_, stack.offset, stack.shape),
+                   .gradient = view_of(gradients_, stack.offset, stack.shape)};
+  }
+}
+
+std::vector<GradientBucket> ParameterStore::buckets() const {
+  std::vector<GradientBucket> buckets;
+  for (std::size_t b = 0; b < bucket_begins_.size(); ++b) {
+    const std::int64_t end = b + 1 < bucket_begins_.size() ? bucket_begins_[b + 1] : size_;
+    const std::int64_t begin = bucket_begins_[b];
+    buckets.push_back({.gradients = gradients_.view().slice(begin, end - begin), .shared = {}});
+  }
+  for (std::size_t p = 0; p < parameters_.size(); ++p) {
+    const Parameter& parameter = parameters_[p];
+    if (parameter.spec.local_gradient == LocalGradient::complete) continue;
+    const std::int64_t rows = parameter.spec.local.size();
+    buckets[bucket_of_parameter_[p]].shared.push_back(
+        {.gradient = parameter.gradient.reshape({rows, parameter.gradient.count() / rows}),
+         .rows = parameter.spec.local,
+         .num_global_rows = parameter.spec.global_shape[0]});
+  }
+  return buckets;
+}
+
+std::vector<ConstTensorView> ParameterStore::owned_gradients() const {
+  std::vector<ConstTensorView> owned;
+  owned.reserve(parameters_.size());
+  for (const Parameter& parameter : parameters_) owned.push_back(parameter.owned_gradient());
+  return owned;
+}
+
+ParameterSpec replicated_parameter(std::string name, Shape shape, int tensor_rank) {
+  const Range all{0, shape[0]};
+  return {.name = std::move(name),
+          .global_shape = shape,
+          .sharded_dim = 0,
+          .local = all,
+          .owned = tensor_rank == 0 ? all : Range{}};
+}
+
+ParameterSpec sharded_parameter(std::string name, Shape global_shape, int dim, Range local) {
+  return {.name = std::move(name),
+          .global_shape = global_shape,
+          .sharded_dim = dim,
+          .local = local,
+          .owned = local};
+}
+
+}  // namespace redspine

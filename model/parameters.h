@@ -1,0 +1,98 @@
+// The parameters of a model: what layers declare, and the two flat buffers (values and gradients)
+// that hold them. The gradients of a block lie side by side, in one bucket, so that they are added
+// up by one collective. Local; a rank holds its share only.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "parallel/gradient_reducer.h"
+#include "parallel/partition.h"
+#include "tensor/tensor.h"
+
+namespace redspine {
+
+/// What a tensor rank's gradient of the parameter is after the backward pass.
+enum class LocalGradient {
+  complete,  // the whole gradient of the rows that it holds
+  partial,   // a summand: other tensor ranks that hold the same rows have the others
+};
+
+/// A parameter as the whole model knows it, and the range of one dim that this rank holds.
+struct ParameterSpec {
+  std::string name;
+  Shape global_shape;  // [n] or [rows, cols]
+  int sharded_dim = 0;
+  Range local;  // of sharded_dim, held here; everything where the parameter is replicated
+  Range owned;  // the part of `local` that this rank alone counts; disjoint over the tensor axis
+  LocalGradient local_gradient = LocalGradient::complete;
+  float initial_std = 0.0F;  // of a normal distribution around initial_mean
+  float initial_mean = 0.0F;
+
+  Shape local_shape() const { return global_shape.with(sharded_dim, local.size()); }
+  /// Weight decay is for matrices, not for biases and norms.
+  bool decays() const { return global_shape.rank() >= 2; }
+};
+
+struct Parameter {
+  ParameterSpec spec;
+  std::int64_t offset = 0;  // of its first element in the flat buffers
+  TensorView value;         // local_shape
+  TensorView gradient;      // local_shape
+
+  /// The part of the gradient that this rank counts in norms.
+  ConstTensorView owned_gradient() const;
+};
+
+/// One or more parameters stacked along their rows, so that one matrix product serves them all
+/// (query, key and value; gate and up).
+struct ParameterStack {
+  TensorView value;     // [sum of local rows, cols] or [sum of local sizes]
+  TensorView gradient;  // the same
+};
+
+class ParameterStore {
+ public:
+  /// Parameters declared from here on belong to a new bucket. Returns the store.
+  ParameterStore& begin_bucket();
+  /// Adds parameters in one stack, to the current bucket. Those of a stack of several are sharded
+  /// along dim 0 and agree in their other dim. The reference stays valid; its views are set by
+  /// allocate().
+  const ParameterStack& declare(std::vector<ParameterSpec> specs);
+  /// Makes the buffers, zeroed, and sets all views. Once, after the last declare().
+  void allocate(Device& device);
+
+  const std::vector<Parameter>& parameters() const { return parameters_; }
+  /// The flat buffers; every stack starts at a multiple of 64 bytes, and the gaps stay zero.
+  TensorView values() const { return values_; }
+  TensorView gradients() const { return gradients_; }
+  /// The buckets in the order of begin_bucket().
+  std::vector<GradientBucket> buckets() const;
+  /// What this rank counts in the gradient norm.
+  std::vector<ConstTensorView> owned_gradients() const;
+
+ private:
+  struct StackLayout {
+    ParameterStack views;
+    Shape shape{0};
+    std::int64_t offset = 0;
+  };
+
+  std::vector<Parameter> parameters_;
+  std::vector<std::size_t> bucket_of_parameter_;
+  std::vector<std::int64_t> bucket_begins_;
+  std::deque<StackLayout> stacks_;
+  std::int64_t size_ = 0;
+  Tensor values_;
+  Tensor gradients_;
+};
+
+/// A parameter that every tensor rank holds whole; tensor rank 0 counts it.
+ParameterSpec replicated_parameter(std::string name, Shape shape, int tensor_rank);
+
+/// A parameter split evenly over the tensor axis along `dim`.
+ParameterSpec sharded_parameter(std::string name, Shape global_shape, int dim, Range local);
+
+}  // namespace redspine
