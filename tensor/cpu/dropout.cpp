@@ -1,0 +1,66 @@
+#include "tensor/cpu/dropout.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "tensor/cpu/cpu_kernels.h"
+
+namespace redspine {
+namespace {
+
+// A multiple of 4 that divides 2^34, so that no block's counters cross from one high word to the
+// next.
+constexpr std::int64_t kBlock = 1024;
+
+}  // namespace
+
+DropoutMask::DropoutMask(const DropoutKey& dropout)
+    : key_(dropout.key),
+      threshold_(static_cast<std::uint32_t>(
+          std::ceil(static_cast<double>(dropout.probability) * 4294967296.0))),
+      kept_(1.0F / (1.0F - dropout.probability)) {}
+
+void DropoutMask::fill(float* factors, std::int64_t num_counters, PhiloxCounter first) const {
+  // Copies, which the compiler need not suspect of being written through `factors`.
+  const std::uint64_t key = key_;
+  const std::uint32_t threshold = threshold_;
+  const float kept = kept_;
+#pragma omp simd
+  for (std::int64_t i = 0; i < num_counters; ++i) {
+    const PhiloxCounter bits =
+        philox4x32(key, {first[0] + static_cast<std::uint32_t>(i), first[1], first[2], first[3]});
+    factors[4 * i] = bits[0] < threshold ? 0.0F : kept;
+    factors[4 * i + 1] = bits[1] < threshold ? 0.0F : kept;
+    factors[4 * i + 2] = bits[2] < threshold ? 0.0F : kept;
+    factors[4 * i + 3] = bits[3] < threshold ? 0.0F : kept;
+  }
+}
+
+void CpuKernels::run(const Dropout& op) const {
+  const DropoutMask mask(op.dropout);
+  const std::int64_t num_samples = op.x.dim(0);
+  const std::int64_t sample_size = op.x.dim(1) * op.x.dim(2);
+  const auto* x = op.x.data<float>();
+  auto* out = op.out.data<float>();
+  if (!mask.active()) {
+    if (out != x) std::copy_n(x, op.x.count(), out);
+    return;
+  }
+  const auto* samples = op.dropout.samples_B.data<std::int64_t>();
+  const std::int64_t num_blocks = (sample_size + kBlock - 1) / kBlock;
+#pragma omp parallel for collapse(2) schedule(static)
+  for (std::int64_t b = 0; b < num_samples; ++b) {
+    for (std::int64_t block = 0; block < num_blocks; ++block) {
+      const std::int64_t begin = block * kBlock;
+      const std::int64_t count = std::min(kBlock, sample_size - begin);
+      alignas(64) float factors[kBlock];
+      mask.fill(factors, (count + 3) / 4, element_counter(samples[b], begin));
+      const float* from = x + b * sample_size + begin;
+      float* to = out + b * sample_size + begin;
+#pragma omp simd
+      for (std::int64_t i = 0; i < count; ++i) to[i] = from[i] * factors[i];
+    }
+  }
+}
+
+}  // namespace redspine
