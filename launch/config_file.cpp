@@ -21,6 +21,8 @@ namespace {
 
 using Origins = std::map<std::string, std::string>;
 
+constexpr std::string_view kDerived = "from ";  // how the origin of a derived value begins
+
 std::string read_text(const std::string& path) {
   // A folder opens like a file and fails at the first read; both failures leave errno.
   errno = 0;
@@ -59,7 +61,7 @@ void derive_defaults(Config& config, Origins& origins) {
                                  auto derived) {
     if (origins.contains(key) && !origins[key].starts_with("preset")) return;
     value = derived;
-    origins[key] = "from " + from;
+    origins[key] = std::string(kDerived) + from;
   };
   ModelConfig& model = config.model;
   derive("model.num_kv_heads", "model.num_heads", model.num_kv_heads, model.num_heads);
@@ -111,12 +113,15 @@ bool mentions(const std::string& text, const std::string& key) {
 
 /// A wrong text leaves its key at the default, so what is found about that value is no mistake of
 /// the user's: neither at the key, nor inside it, nor where the key is spoken of.
-bool follows_from(const Mistake& mistake, const std::vector<Problem>& problems) {
-  return std::any_of(problems.begin(), problems.end(), [&](const Problem& problem) {
-    return !problem.key.empty() &&
-           ((mistake.key.starts_with(problem.key) && mentions(mistake.key, problem.key)) ||
-            mentions(mistake.text, problem.key));
-  });
+bool follows_from(const Mistake& mistake, const Problem& problem) {
+  if (problem.key.empty()) return false;
+  return (mistake.key.starts_with(problem.key) && mentions(mistake.key, problem.key)) ||
+         mentions(mistake.text, problem.key);
+}
+
+/// What was derived from a wrong value is wrong as well, and goes away with it.
+bool is_derived_from(const Mistake& mistake, const std::string& key, const Origins& origins) {
+  return origin_of(mistake.key, origins) == std::string(kDerived) + key;
 }
 
 // A place comes first, as editors find it; an origin that is no place stands behind the key.
@@ -137,9 +142,16 @@ std::vector<Mistake> in_words(const Binding& binding, const Mistakes& mistakes) 
                                      problem.key.empty() ? "" : ": ", problem.text)});
   }
   for (const Mistake& mistake : mistakes.all()) {
-    if (!follows_from(mistake, binding.problems)) {
-      lines.push_back(with_place(mistake, binding.origins));
-    }
+    const auto follows = [&](const Problem& problem) {
+      return follows_from(mistake, problem) ||
+             is_derived_from(mistake, problem.key, binding.origins);
+    };
+    const auto derives = [&](const Mistake& other) {
+      return is_derived_from(mistake, other.key, binding.origins);
+    };
+    if (std::any_of(binding.problems.begin(), binding.problems.end(), follows)) continue;
+    if (std::any_of(mistakes.all().begin(), mistakes.all().end(), derives)) continue;
+    lines.push_back(with_place(mistake, binding.origins));
   }
   return lines;
 }

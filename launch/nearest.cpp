@@ -45,7 +45,14 @@ std::string nearest_word(std::string_view word, const std::vector<std::string>& 
 
 std::string nearest_key(std::string_view key, const std::vector<std::string>& known) {
   return minimum_by(known, [&](std::string_view other) {
-    return std::min(edit_distance(key, other), edit_distance(last_part(key), last_part(other)) + 1);
+    const std::string_view name = last_part(key);
+    const std::string_view other_name = last_part(other);
+    const bool is_same_section = key.substr(0, key.size() - name.size()) ==
+                                 other.substr(0, other.size() - other_name.size());
+    // Half a name is closer than its missing letters say.
+    const bool is_part = other_name.starts_with(name) || name.starts_with(other_name);
+    const int name_distance = is_part && name != other_name ? 1 : edit_distance(name, other_name);
+    return std::min(edit_distance(key, other), name_distance + (is_same_section ? 0 : 1));
   });
 }
 

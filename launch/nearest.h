@@ -13,8 +13,9 @@ int edit_distance(std::string_view a, std::string_view b);
 /// The word of `known` that is nearest to `word`; the first of equals. `known` is not empty.
 std::string nearest_word(std::string_view word, const std::vector<std::string>& known);
 
-/// Likewise for keys with dots: a right name in a wrong section is near, too, so that
-/// "train.learning_rate" finds "optimizer.learning_rate".
+/// Likewise for keys with dots. A right name in a wrong section is near, and so is half a name:
+/// "train.learning_rate" finds "optimizer.learning_rate", "schedule.warmup" finds
+/// "schedule.warmup_steps".
 std::string nearest_key(std::string_view key, const std::vector<std::string>& known);
 
 }  // namespace redspine

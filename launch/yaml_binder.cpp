@@ -175,11 +175,10 @@ class Binder {
       const std::string path = entry + ".path";
       DataFileConfig& file = files.emplace_back();
       const YAML::Mark item_mark = item.IsNull() ? mark : item.Mark();
-      const std::size_t num_problems = binding_.problems.size();
       binding_.origins.erase(path);
       binding_.origins[entry] = place_(item_mark);
       bind_section(item, fields_of(file, entry), entry, item_mark);
-      if (!binding_.origins.contains(path) && binding_.problems.size() == num_problems) {
+      if (!item.IsScalar() && !item.IsSequence() && !binding_.origins.contains(path)) {
         report(item_mark, path, "missing; legal: the path of a token file");
       }
     }

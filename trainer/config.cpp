@@ -54,19 +54,10 @@ void validate_tensor_degree(Mistakes& mistakes, const Config& config, int world_
                              "split",
                              tensor, heads));
   }
-  const std::int64_t kv_heads = config.model.num_kv_heads;
-  if (kv_heads >= 1 && kv_heads % tensor != 0 && tensor % kv_heads != 0) {
-    mistakes.add("parallel.tensor",
-                 fmt::format("is {}, which neither divides model.num_kv_heads ({}) nor is a "
-                             "multiple of it",
-                             tensor, kv_heads));
-  }
-  if (config.model.ffn_size >= 1 && config.model.ffn_size % tensor != 0) {
-    mistakes.add(
-        "model.ffn_size",
-        fmt::format("is {}, which parallel.tensor ({}) does not divide; nearest: {} and {}",
-                    config.model.ffn_size, tensor, config.model.ffn_size / tensor * tensor,
-                    (config.model.ffn_size / tensor + 1) * tensor));
+  if (config.model.ffn_size >= 1 && config.model.ffn_size < tensor) {
+    mistakes.add("model.ffn_size",
+                 fmt::format("is {}, fewer than the ranks it is split over (parallel.tensor {})",
+                             config.model.ffn_size, tensor));
   }
 }
 
