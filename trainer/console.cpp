@@ -1,0 +1,67 @@
+#include "trainer/console.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <cstdio>
+
+namespace redspine {
+
+Console::Console(std::int64_t num_steps)
+    : num_steps_(num_steps), is_terminal_(isatty(STDOUT_FILENO) != 0) {}
+
+Console::~Console() {
+  if (has_progress_) fmt::print("\n");
+  std::fflush(stdout);
+}
+
+void Console::clear_progress() {
+  if (has_progress_) fmt::print("\r\033[K");
+  has_progress_ = false;
+}
+
+void Console::say(const std::string& text) {
+  clear_progress();
+  fmt::print("{}\n", text);
+  std::fflush(stdout);
+}
+
+void Console::show(const StepReport& report) {
+  // The first steps are slower than the rest, so the average starts from the newest value.
+  constexpr double kKeep = 0.9;
+  mean_seconds_ =
+      report.step <= 2 ? report.seconds : kKeep * mean_seconds_ + (1.0 - kKeep) * report.seconds;
+  const double left = mean_seconds_ * static_cast<double>(num_steps_ - report.step);
+  const std::string line = fmt::format(
+      "step {:>{}}/{}  loss {:.4f}  grad norm {:.3f}  lr {:.2e}  {:.0f} tokens/s  left {}{}",
+      report.step, fmt::formatted_size("{}", num_steps_), num_steps_, report.loss,
+      report.gradient_norm, report.learning_rate, report.tokens_per_second, format_duration(left),
+      report.applied ? "" : "  SKIPPED: gradient not finite");
+  clear_progress();
+  fmt::print("{}", line);
+  if (is_terminal_ && report.applied) {
+    has_progress_ = true;
+  } else {
+    fmt::print("\n");
+  }
+  std::fflush(stdout);
+}
+
+void Console::show(const ValidationReport& report) {
+  say(fmt::format("step {:>{}}/{}  validation loss {:.4f}  perplexity {:.2f}  ({} tokens)",
+                  report.step, fmt::formatted_size("{}", num_steps_), num_steps_, report.loss,
+                  std::exp(report.loss), report.tokens));
+}
+
+std::string format_duration(double seconds) {
+  if (!std::isfinite(seconds)) return "?";
+  const auto total = static_cast<std::int64_t>(std::llround(seconds));
+  const std::int64_t days = total / 86400;
+  const std::int64_t hours = total / 3600 % 24;
+  const std::string rest = fmt::format("{:02}:{:02}", total / 60 % 60, total % 60);
+  if (days > 0) return fmt::format("{}d {:02}:{}", days, hours, rest);
+  return hours > 0 ? fmt::format("{:02}:{}", hours, rest) : rest;
+}
+
+}  // namespace redspine

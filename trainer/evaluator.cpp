@@ -1,0 +1,49 @@
+#include "trainer/evaluator.h"
+
+#include <algorithm>
+
+namespace redspine {
+namespace {
+
+constexpr std::int32_t kNoTarget = -1;
+
+}  // namespace
+
+Evaluator::Evaluator(const ValidationData& data, Gpt& model, BatchFeed& feed, Placement placement,
+                     std::int64_t max_windows)
+    : data_(data),
+      model_(model),
+      feed_(feed),
+      placement_(placement),
+      num_windows_(max_windows > 0 ? std::min(max_windows, data.num_windows())
+                                   : data.num_windows()) {}
+
+// Data ranks take micro-batches in turn. Where the windows run out, a rank computes on rows without
+// targets, so that all of them make the same collective calls.
+ValidationReport Evaluator::evaluate(std::int64_t step) {
+  const RankGroup& data_axis = placement_.mesh.group(Axis::data);
+  const MicroBatchShape shape = feed_.shape();
+  const auto num_tokens = static_cast<std::size_t>(shape.num_sequences * shape.sequence_length);
+  std::vector<std::int32_t> tokens(num_tokens);
+  std::vector<std::int32_t> targets(num_tokens);
+  double totals[2] = {0.0, 0.0};  // loss, tokens
+  for (std::int64_t begin = 0; begin < num_windows_;
+       begin += shape.num_sequences * data_axis.size()) {
+    const std::int64_t first =
+        std::min(begin + shape.num_sequences * data_axis.rank(), num_windows_);
+    const std::int64_t count = std::min(shape.num_sequences, num_windows_ - first);
+    const auto used = static_cast<std::size_t>(count * shape.sequence_length);
+    std::fill(tokens.begin(), tokens.end(), 0);
+    std::fill(targets.begin(), targets.end(), kNoTarget);
+    data_.fill(first, count, std::span(tokens).first(used), std::span(targets).first(used));
+    model_.evaluate(feed_.windows(tokens, targets));
+    totals[1] += static_cast<double>(num_tokens) -
+                 static_cast<double>(std::count(targets.begin(), targets.end(), kNoTarget));
+  }
+  totals[0] = model_.take_loss_sum();
+  data_axis.all_reduce(totals, ReduceOp::sum);
+  return {
+      .step = step, .loss = totals[0] / totals[1], .tokens = static_cast<std::int64_t>(totals[1])};
+}
+
+}  // namespace redspine

@@ -1,0 +1,28 @@
+// The loss on the validation data: every token counted once, and their sum divided once by their
+// number. Collective. Changes nothing that training depends on.
+#pragma once
+
+#include "data/dataset.h"
+#include "model/gpt.h"
+#include "trainer/batch_feed.h"
+#include "trainer/report.h"
+
+namespace redspine {
+
+class Evaluator {
+ public:
+  /// All borrowed. `max_windows`: the first so many sequences; 0 = all of them.
+  Evaluator(const ValidationData& data, Gpt& model, BatchFeed& feed, Placement placement,
+            std::int64_t max_windows);
+
+  ValidationReport evaluate(std::int64_t step);
+
+ private:
+  const ValidationData& data_;
+  Gpt& model_;
+  BatchFeed& feed_;
+  Placement placement_;
+  std::int64_t num_windows_;
+};
+
+}  // namespace redspine

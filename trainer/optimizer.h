@@ -1,0 +1,36 @@
+// AdamW over all parameters of a rank, with moments in fp32. Local: the gradients are already
+// added up, so every rank that holds a parameter makes the same update.
+#pragma once
+
+#include <cstdint>
+
+#include "model/parameters.h"
+#include "trainer/config.h"
+
+namespace redspine {
+
+class Optimizer {
+ public:
+  /// `device` and `store` outlive it.
+  Optimizer(const OptimizerConfig& config, Device& device, ParameterStore& store);
+
+  /// One update with gradient * gradient_scale. Matrices decay, vectors do not.
+  void update(double learning_rate, double gradient_scale);
+
+  /// Updates so far; bias correction depends on it, not on the step, which may have been skipped.
+  std::int64_t num_updates() const { return num_updates_; }
+
+ private:
+  OptimizerConfig config_;
+  Device& device_;
+  ParameterStore& store_;
+  Tensor exp_avg_;  // laid out as the store's flat buffers
+  Tensor exp_avg_sq_;
+  std::int64_t num_updates_ = 0;
+};
+
+/// The factor that brings a gradient of global norm `norm` down to `max_norm`, as
+/// torch.nn.utils.clip_grad_norm_ does; 1 where it is below, or where max_norm is 0.
+double clip_factor(double norm, double max_norm);
+
+}  // namespace redspine

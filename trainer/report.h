@@ -1,0 +1,29 @@
+// What a step and an evaluation give back: the values that metrics.jsonl and the console show. The
+// same on every rank, but for the times.
+#pragma once
+
+#include <cstdint>
+
+namespace redspine {
+
+struct StepReport {
+  std::int64_t step;     // from 1
+  double loss;           // mean over the tokens of the global batch
+  double gradient_norm;  // global, before clipping
+  double learning_rate;
+  std::int64_t tokens;       // targets seen so far, over all ranks
+  std::int64_t samples;      // sequences seen so far, over all ranks
+  std::uint64_t batch_hash;  // sum of the samples' hashes modulo 2^64
+  bool applied;              // the gradient was finite, and the parameters were updated
+  double seconds;            // of this step, without evaluation
+  double tokens_per_second;  // over all ranks
+  double tflops_per_rank;
+};
+
+struct ValidationReport {
+  std::int64_t step;
+  double loss;          // mean over the tokens
+  std::int64_t tokens;  // targets that were counted
+};
+
+}  // namespace redspine

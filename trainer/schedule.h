@@ -1,0 +1,19 @@
+// The learning rate as a pure function of the step: no state to save, nothing that resuming could
+// get wrong.
+#pragma once
+
+#include <cstdint>
+
+#include "trainer/config.h"
+
+namespace redspine {
+
+/// Factor on the peak learning rate at `step` (the first is 1), between 0 and 1, for any step >= 1
+/// and any warm-up >= 0. First a linear rise that reaches 1 at step `warmup_steps`; then, with p
+/// from 0 there to 1 at `decay_steps` and beyond, and m = min_ratio:
+/// constant: 1; linear: 1 - (1 - m) p; cosine: m + (1 - m) (1 + cos(pi p)) / 2 (arXiv 1608.03983);
+/// wsd (warm-up, stable, decay; arXiv 2404.06395): 1, and over the last 20% of `decay_steps`
+/// linearly down to m.
+double schedule_factor(const ScheduleConfig& config, std::int64_t step);
+
+}  // namespace redspine
