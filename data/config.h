@@ -26,10 +26,10 @@ struct DataFileConfig {
 };
 
 struct DataConfig {
-  std::vector<DataFileConfig> train;            // blended by weight
-  std::vector<DataFileConfig> validation;       // read once from beginning to end; may be empty
+  std::vector<DataFileConfig> train = {};       // blended by weight
+  std::vector<DataFileConfig> validation = {};  // read once from beginning to end; may be empty
   TokenFormat format = TokenFormat::automatic;  // of all files above
-  std::string tokenizer;  // what made the token ids: empty or "bytes" for bytes, else a file
+  std::string tokenizer = {};  // what made the token ids: empty or "bytes" for bytes, else a file
 
   /// Adds what is wrong with this section, under full keys ("data.train[0].weight").
   void validate(Mistakes& mistakes) const;

@@ -25,7 +25,7 @@ struct TokenizeOptions {
   TextFormat format = TextFormat::automatic;
   std::string json_key = "text";
   /// Text only: a line equal to this ends a document and belongs to none; empty for blank lines.
-  std::optional<std::string> document_separator;
+  std::optional<std::string> document_separator = {};
   /// Share of the documents that becomes PREFIX_validation, the others being PREFIX_train in place
   /// of PREFIX; 0 = no split. A document's own hash decides, so the split stays the same however
   /// the inputs are ordered or added to, and equal documents stay together.
