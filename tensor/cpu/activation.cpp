@@ -10,10 +10,10 @@ struct GeluTanh {
   static constexpr float kTwoRoot = 1.59576912F;  // 2 sqrt(2 / pi)
   static constexpr float kCubic = 0.044715F;
 
-  static float value(float x) { return x * vector_sigmoid(kTwoRoot * x * (1.0F + kCubic * x * x)); }
+  static float value(float x) { return x * logistic(kTwoRoot * x * (1.0F + kCubic * x * x)).value; }
   static float slope(float x) {
-    const float s = vector_sigmoid(kTwoRoot * x * (1.0F + kCubic * x * x));
-    return s + x * s * (1.0F - s) * kTwoRoot * (1.0F + 3.0F * kCubic * x * x);
+    const Logistic s = logistic(kTwoRoot * x * (1.0F + kCubic * x * x));
+    return s.value + x * s.slope * kTwoRoot * (1.0F + 3.0F * kCubic * x * x);
   }
 };
 
@@ -65,7 +65,7 @@ void CpuKernels::run(const Swiglu& op) const {
     const float* up = gate + cols;
     float* out_row = out + row * cols;
 #pragma omp simd
-    for (std::int64_t c = 0; c < cols; ++c) out_row[c] = gate[c] * vector_sigmoid(gate[c]) * up[c];
+    for (std::int64_t c = 0; c < cols; ++c) out_row[c] = gate[c] * logistic(gate[c]).value * up[c];
   });
 }
 
@@ -82,9 +82,9 @@ void CpuKernels::run(const SwigluBackward& op) const {
     float* dup = dgate + cols;
 #pragma omp simd
     for (std::int64_t c = 0; c < cols; ++c) {
-      const float s = vector_sigmoid(gate[c]);
-      dgate[c] = dout_row[c] * up[c] * s * (1.0F + gate[c] * (1.0F - s));
-      dup[c] = dout_row[c] * gate[c] * s;
+      const Logistic s = logistic(gate[c]);
+      dgate[c] = dout_row[c] * up[c] * (s.value + gate[c] * s.slope);
+      dup[c] = dout_row[c] * gate[c] * s.value;
     }
   });
 }

@@ -5,7 +5,7 @@ namespace redspine {
 
 void CpuKernels::run(const Embedding& op) const {
   const std::int64_t cols = op.out.cols();
-  const std::int64_t num_rows = op.weight.dim(0);
+  const std::int64_t num_rows = op.weight.rows();
   const std::int64_t first_row = op.first_row;
   float* out = op.out.data<float>();
   const float* weight = op.weight.data<float>();
@@ -25,7 +25,7 @@ void CpuKernels::run(const EmbeddingBackward& op) const {
   constexpr std::int64_t kTileCols = 64;
   const std::int64_t cols = op.dout.cols();
   const std::int64_t num_tokens = op.tokens.count();
-  const std::int64_t num_rows = op.dweight.dim(0);
+  const std::int64_t num_rows = op.dweight.rows();
   float* dweight = op.dweight.data<float>();
   const float* dout = op.dout.data<float>();
   const std::int32_t* tokens = op.tokens.data<std::int32_t>();

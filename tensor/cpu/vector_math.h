@@ -42,9 +42,17 @@ namespace redspine {
   return p * scale(half) * scale(bits - half);
 }
 
-/// 1 / (1 + e^-x).
-[[gnu::always_inline]] inline float vector_sigmoid(float x) {
-  return 1.0F / (1.0F + vector_exp(-x));
+/// The logistic function 1 / (1 + e^-x) and its slope value * (1 - value), both to full relative
+/// accuracy on both sides: 1 - value is never computed.
+struct Logistic {
+  float value;
+  float slope;
+};
+
+[[gnu::always_inline]] inline Logistic logistic(float x) {
+  const float e = vector_exp(-std::fabs(x));
+  const float upper = 1.0F / (1.0F + e);  // the value at |x|
+  return {x < 0.0F ? e * upper : upper, e * upper * upper};
 }
 
 /// The standard normal distribution at x: density, and cumulative probability

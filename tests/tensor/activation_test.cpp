@@ -1,0 +1,160 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numbers>
+
+#include "tensor/ops.h"
+#include "tests/support/expect_close.h"
+#include "tests/support/random_tensor.h"
+#include "tests/tensor/shapes.h"
+
+namespace redspine {
+namespace {
+
+using namespace redspine::testing;
+
+double gelu(GeluKind kind, double x) {
+  if (kind == GeluKind::exact) return 0.5 * x * (1 + std::erf(x / std::numbers::sqrt2));
+  return 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
+}
+
+double gelu_slope(GeluKind kind, double x) {
+  if (kind == GeluKind::exact) {
+    return 0.5 * (1 + std::erf(x / std::numbers::sqrt2)) +
+           x * std::exp(-0.5 * x * x) / std::sqrt(2 * std::numbers::pi);
+  }
+  const double root = std::sqrt(2 / std::numbers::pi);
+  const double t = std::tanh(root * (x + 0.044715 * x * x * x));
+  return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * root * (1 + 3 * 0.044715 * x * x);
+}
+
+double silu(double x) { return x / (1 + std::exp(-x)); }
+
+double silu_slope(double x) {
+  const double s = 1 / (1 + std::exp(-x));
+  return s + x * s * (1 - s);
+}
+
+// [rows, 2f] -> [rows, f].
+Values swiglu(const Values& gate_up, std::size_t f) {
+  Values out;
+  for (std::size_t row = 0; row < gate_up.size(); row += 2 * f) {
+    for (std::size_t c = 0; c < f; ++c)
+      out.push_back(silu(gate_up[row + c]) * gate_up[row + f + c]);
+  }
+  return out;
+}
+
+Values swiglu_backward(const Values& dout, const Values& gate_up, std::size_t f) {
+  Values dgate_up(gate_up.size());
+  for (std::size_t row = 0; row < gate_up.size(); row += 2 * f) {
+    for (std::size_t c = 0; c < f; ++c) {
+      const double d = dout[row / 2 + c];
+      dgate_up[row + c] = d * gate_up[row + f + c] * silu_slope(gate_up[row + c]);
+      dgate_up[row + f + c] = d * silu(gate_up[row + c]);
+    }
+  }
+  return dgate_up;
+}
+
+class GeluKernels : public ::testing::TestWithParam<GeluKind> {
+ protected:
+  std::unique_ptr<Device> device_ = make_cpu_device(2);
+};
+
+TEST_P(GeluKernels, ForwardAgreesWithTheReference) {
+  for (const auto& [rows, cols] : kRaggedShapes) {
+    const auto x = random_values(rows * cols, 1, 3);
+    Values expected;
+    for (float value : x) expected.push_back(gelu(GetParam(), static_cast<double>(value)));
+    const Tensor out = to_device(*device_, random_values(rows * cols, 2), {rows, cols});
+    ops::run(*device_,
+             Gelu{.out = out, .x = to_device(*device_, x, {rows, cols}), .kind = GetParam()});
+    expect_close(from_device(*device_, out), expected, 2e-7);
+  }
+}
+
+TEST_P(GeluKernels, ReferenceGradientIsThatOfTheReference) {
+  const Values x = widen(random_values(50, 1, 2));
+  const Values dout = widen(random_values(50, 2));
+  Values expected;
+  for (std::size_t i = 0; i < x.size(); ++i)
+    expected.push_back(dout[i] * gelu_slope(GetParam(), x[i]));
+  const auto forward = [](const Values& at) {
+    Values out;
+    for (double value : at) out.push_back(gelu(GetParam(), value));
+    return out;
+  };
+  expect_close(central_differences(forward, x, dout), expected, 1e-7);
+}
+
+TEST_P(GeluKernels, BackwardAgreesWithTheReferenceInPlaceToo) {
+  for (const auto& [rows, cols] : kRaggedShapes) {
+    const auto x = random_values(rows * cols, 1, 3);
+    const auto dout = random_values(rows * cols, 2);
+    Values expected;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      expected.push_back(static_cast<double>(dout[i]) *
+                         gelu_slope(GetParam(), static_cast<double>(x[i])));
+    }
+    const Tensor x_tensor = to_device(*device_, x, {rows, cols});
+    const Tensor dx = to_device(*device_, random_values(rows * cols, 3), {rows, cols});
+    const Tensor in_place = to_device(*device_, dout, {rows, cols});
+    ops::run(*device_, GeluBackward{.dx = dx, .dout = in_place, .x = x_tensor, .kind = GetParam()});
+    ops::run(*device_,
+             GeluBackward{.dx = in_place, .dout = in_place, .x = x_tensor, .kind = GetParam()});
+    expect_close(from_device(*device_, dx), expected, 1e-6);
+    EXPECT_EQ(from_device(*device_, dx), from_device(*device_, in_place));
+  }
+}
+
+TEST_P(GeluKernels, HaveTheirLimitsAtLargeArguments) {
+  const Tensor x = to_device<float>(*device_, {-1e4F, -40, 40, 1e4F}, {4});
+  const Tensor out(*device_, DType::f32, {4});
+  ops::run(*device_, Gelu{.out = out, .x = x, .kind = GetParam()});
+  EXPECT_EQ(from_device(*device_, out), (std::vector<float>{-0.0F, -0.0F, 40, 1e4F}));
+  const Tensor ones = to_device<float>(*device_, {1, 1, 1, 1}, {4});
+  ops::run(*device_, GeluBackward{.dx = out, .dout = ones, .x = x, .kind = GetParam()});
+  EXPECT_EQ(from_device(*device_, out), (std::vector<float>{0, 0, 1, 1}));
+}
+
+INSTANTIATE_TEST_SUITE_P(Both, GeluKernels, ::testing::Values(GeluKind::tanh, GeluKind::exact),
+                         [](const auto& kind) {
+                           return kind.param == GeluKind::tanh ? "Tanh" : "Exact";
+                         });
+
+TEST(Swiglu, AgreesWithTheReference) {
+  const auto device = make_cpu_device(2);
+  for (const auto& [rows, cols] : kRaggedShapes) {
+    const auto gate_up = random_values(rows * 2 * cols, 1, 2);
+    const Tensor out = to_device(*device, random_values(rows * cols, 2), {rows, cols});
+    ops::run(*device, Swiglu{.out = out, .gate_up = to_device(*device, gate_up, {rows, 2 * cols})});
+    expect_close(from_device(*device, out), swiglu(widen(gate_up), static_cast<std::size_t>(cols)),
+                 1e-6);
+  }
+}
+
+TEST(Swiglu, ReferenceGradientIsThatOfTheReference) {
+  const Values gate_up = widen(random_values(3 * 10, 1));
+  const Values dout = widen(random_values(3 * 5, 2));
+  expect_close(central_differences([](const Values& v) { return swiglu(v, 5); }, gate_up, dout),
+               swiglu_backward(dout, gate_up, 5), 1e-7);
+}
+
+TEST(Swiglu, BackwardAgreesWithTheReference) {
+  const auto device = make_cpu_device(2);
+  for (const auto& [rows, cols] : kRaggedShapes) {
+    const auto gate_up = random_values(rows * 2 * cols, 1, 2);
+    const auto dout = random_values(rows * cols, 2);
+    const Tensor dgate_up = to_device(*device, random_values(rows * 2 * cols, 3), {rows, 2 * cols});
+    ops::run(*device, SwigluBackward{.dgate_up = dgate_up,
+                                     .dout = to_device(*device, dout, {rows, cols}),
+                                     .gate_up = to_device(*device, gate_up, {rows, 2 * cols})});
+    expect_close(from_device(*device, dgate_up),
+                 swiglu_backward(widen(dout), widen(gate_up), static_cast<std::size_t>(cols)),
+                 1e-6);
+  }
+}
+
+}  // namespace
+}  // namespace redspine

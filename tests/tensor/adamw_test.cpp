@@ -1,0 +1,89 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tensor/ops.h"
+#include "tests/support/expect_close.h"
+#include "tests/support/random_tensor.h"
+
+namespace redspine {
+namespace {
+
+using namespace redspine::testing;
+
+constexpr double kBeta1 = 0.9;
+constexpr double kBeta2 = 0.95;
+
+struct State {
+  Values parameter;
+  Values exp_avg;
+  Values exp_avg_sq;
+};
+
+// One step in the order of torch.optim.AdamW, in f64.
+void reference_step(State& s, const Values& gradient, const AdamW& op) {
+  for (std::size_t i = 0; i < gradient.size(); ++i) {
+    const double g = gradient[i] * op.gradient_scale;
+    s.parameter[i] *= 1 - op.learning_rate * op.weight_decay;
+    s.exp_avg[i] = op.beta1 * s.exp_avg[i] + (1 - op.beta1) * g;
+    s.exp_avg_sq[i] = op.beta2 * s.exp_avg_sq[i] + (1 - op.beta2) * g * g;
+    const double denominator = std::sqrt(s.exp_avg_sq[i]) / std::sqrt(op.correction2) + op.epsilon;
+    s.parameter[i] -= op.learning_rate / op.correction1 * s.exp_avg[i] / denominator;
+  }
+}
+
+TEST(AdamW, FollowsTheReferenceOverManySteps) {
+  const auto device = make_cpu_device(2);
+  for (std::int64_t count : {1, 17, 40001}) {
+    const auto start = random_values(count, 1);
+    State expected{widen(start), Values(start.size()), Values(start.size())};
+    const Tensor parameter = to_device(*device, start, {count});
+    const Tensor exp_avg(*device, DType::f32, {count});
+    const Tensor exp_avg_sq(*device, DType::f32, {count});
+    for (int step = 1; step <= 10; ++step) {
+      const auto gradient = random_values(count, 10U + static_cast<unsigned>(step), 0.01F);
+      const Tensor gradient_tensor = to_device(*device, gradient, {count});
+      const AdamW op{.parameter = parameter,
+                     .exp_avg = exp_avg,
+                     .exp_avg_sq = exp_avg_sq,
+                     .gradient = gradient_tensor,
+                     .gradient_scale = 0.3,
+                     .learning_rate = 1e-2 / step,
+                     .beta1 = kBeta1,
+                     .beta2 = kBeta2,
+                     .epsilon = 1e-8,
+                     .weight_decay = 0.1,
+                     .correction1 = 1 - std::pow(kBeta1, step),
+                     .correction2 = 1 - std::pow(kBeta2, step)};
+      ops::run(*device, op);
+      reference_step(expected, widen(gradient), op);
+    }
+    expect_close(from_device(*device, parameter), expected.parameter, 1e-6);
+    expect_close(from_device(*device, exp_avg), expected.exp_avg, 1e-6);
+    expect_close(from_device(*device, exp_avg_sq), expected.exp_avg_sq, 1e-6);
+  }
+}
+
+TEST(AdamW, WithoutAGradientOnlyDecays) {
+  const auto device = make_cpu_device(1);
+  const Tensor parameter = to_device<float>(*device, {2, -4}, {2});
+  const Tensor exp_avg(*device, DType::f32, {2});
+  const Tensor exp_avg_sq(*device, DType::f32, {2});
+  const Tensor gradient(*device, DType::f32, {2});
+  ops::run(*device, AdamW{.parameter = parameter,
+                          .exp_avg = exp_avg,
+                          .exp_avg_sq = exp_avg_sq,
+                          .gradient = gradient,
+                          .gradient_scale = 1,
+                          .learning_rate = 0.5,
+                          .beta1 = kBeta1,
+                          .beta2 = kBeta2,
+                          .epsilon = 1e-8,
+                          .weight_decay = 1,
+                          .correction1 = 1 - kBeta1,
+                          .correction2 = 1 - kBeta2});
+  EXPECT_EQ(from_device(*device, parameter), (std::vector<float>{1, -2}));
+}
+
+}  // namespace
+}  // namespace redspine

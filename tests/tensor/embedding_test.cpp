@@ -1,0 +1,76 @@
+#include <gtest/gtest.h>
+
+#include "tensor/ops.h"
+#include "tests/support/expect_close.h"
+#include "tests/support/random_tensor.h"
+#include "tests/tensor/shapes.h"
+
+namespace redspine {
+namespace {
+
+using namespace redspine::testing;
+
+// The shard holds rows [100, 150) of a vocabulary of 257.
+constexpr std::int64_t kFirstRow = 100;
+constexpr std::int64_t kShardRows = 50;
+
+bool in_shard(std::int32_t token) { return token >= kFirstRow && token < kFirstRow + kShardRows; }
+
+TEST(Embedding, GivesTheRowsOfItsShardAndZerosForTheOthers) {
+  const auto device = make_cpu_device(2);
+  for (const auto& [rows, cols] : kRaggedShapes) {
+    const auto tokens = random_ids(rows, 1, 0, 256);
+    const auto weight = random_values(kShardRows * cols, 2);
+    const Tensor out = to_device(*device, random_values(rows * cols, 3), {rows, cols});
+    ops::run(*device, Embedding{.out = out,
+                                .weight = to_device(*device, weight, {kShardRows, cols}),
+                                .tokens = to_device(*device, tokens, {rows}),
+                                .first_row = kFirstRow});
+    std::vector<float> expected;
+    for (std::int32_t token : tokens) {
+      for (std::int64_t c = 0; c < cols; ++c) {
+        expected.push_back(
+            in_shard(token) ? weight[static_cast<std::size_t>((token - kFirstRow) * cols + c)] : 0);
+      }
+    }
+    EXPECT_EQ(from_device(*device, out), expected);
+  }
+}
+
+TEST(EmbeddingBackward, AddsEachRowOfItsShardAndIgnoresTheOthers) {
+  const auto device = make_cpu_device(2);
+  for (const auto& [rows, cols] : kRaggedShapes) {
+    const auto tokens = random_ids(rows, 1, 90, 130);  // repeated, and outside on one side
+    const auto dout = random_values(rows * cols, 2);
+    const auto before = random_values(kShardRows * cols, 3);
+    Values expected = widen(before);
+    for (std::int64_t n = 0; n < rows; ++n) {
+      const std::int32_t token = tokens[static_cast<std::size_t>(n)];
+      if (!in_shard(token)) continue;
+      for (std::int64_t c = 0; c < cols; ++c) {
+        expected[static_cast<std::size_t>((token - kFirstRow) * cols + c)] +=
+            static_cast<double>(dout[static_cast<std::size_t>(n * cols + c)]);
+      }
+    }
+    const Tensor dweight = to_device(*device, before, {kShardRows, cols});
+    ops::run(*device, EmbeddingBackward{.dweight = dweight,
+                                        .dout = to_device(*device, dout, {rows, cols}),
+                                        .tokens = to_device(*device, tokens, {rows}),
+                                        .first_row = kFirstRow});
+    expect_close(from_device(*device, dweight), expected, 1e-6);
+  }
+}
+
+TEST(Embedding, OfAnEmptyShardIsZero) {
+  const auto device = make_cpu_device(1);
+  const Tensor out = to_device(*device, random_values(6, 1), {2, 3});
+  const Tensor weight(*device, DType::f32, {0, 3});
+  const Tensor tokens = to_device<std::int32_t>(*device, {0, 1}, {2});
+  ops::run(*device, Embedding{.out = out, .weight = weight, .tokens = tokens, .first_row = 1});
+  EXPECT_EQ(from_device(*device, out), std::vector<float>(6));
+  ops::run(*device,
+           EmbeddingBackward{.dweight = weight, .dout = out, .tokens = tokens, .first_row = 1});
+}
+
+}  // namespace
+}  // namespace redspine

@@ -1,0 +1,203 @@
+#include "tensor/ops.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tensor/error.h"
+#include "tensor/tensor.h"
+
+namespace redspine {
+namespace {
+
+// Views of nothing: checks look at shapes and dtypes only.
+TensorView f32(Shape shape) { return {nullptr, DType::f32, shape}; }
+TensorView f64(Shape shape) { return {nullptr, DType::f64, shape}; }
+TensorView i32(Shape shape) { return {nullptr, DType::i32, shape}; }
+TensorView i64(Shape shape) { return {nullptr, DType::i64, shape}; }
+
+template <class Op>
+std::string error_of(const Op& op) {
+  try {
+    ops::check(op);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "none";
+}
+
+template <class Op>
+void expect_error(const Op& op, const std::string& text) {
+  EXPECT_EQ(error_of(op).substr(0, text.size()), text);
+}
+
+TEST(OpsCheck, MatmulNamesItsOperandsAndTheirShapes) {
+  expect_error(Matmul{.out = f32({4, 2}), .a = f32({4, 3}), .b = f32({5, 2})},
+               "Matmul: a [4, 3] x b [5, 2] does not give out [4, 2]");
+  expect_error(Matmul{.out = f32({4, 5}),
+                      .a = f32({3, 4}),
+                      .b = f32({3, 5}),
+                      .transpose_a = Transpose::yes,
+                      .transpose_b = Transpose::yes},
+               "Matmul: a [3, 4] transposed x b [3, 5] transposed does not give out [4, 5]");
+  expect_error(Matmul{.out = f64({4, 2}), .a = f32({4, 3}), .b = f32({3, 2})},
+               "Matmul: out [4, 2] is f64, it must be f32");
+  expect_error(Matmul{.out = f32({2, 2, 2}), .a = f32({2, 2, 3}), .b = f32({3, 2})}, "none");
+}
+
+TEST(OpsCheck, BiasMustHaveAValueAColumn) {
+  expect_error(AddBias{.x = f32({4, 3}), .bias = f32({4})},
+               "AddBias: bias [4] must hold 3 elements");
+  expect_error(AddBiasBackward{.dbias = f32({4}), .dy = f32({4, 3})},
+               "AddBiasBackward: dbias [4] must hold 3 elements");
+}
+
+TEST(OpsCheck, NormsNeedStatisticsARowAndGainsAColumn) {
+  LayerNorm norm{.out = f32({4, 3}),
+                 .mean = f32({4}),
+                 .rstd = f32({4}),
+                 .x = f32({4, 3}),
+                 .gain = f32({3}),
+                 .bias = {},
+                 .epsilon = 1e-5F};
+  expect_error(norm, "none");
+  norm.bias = f32({4});
+  expect_error(norm, "LayerNorm: bias [4] must hold 3 elements");
+  norm.out = f32({3, 4});
+  expect_error(norm, "LayerNorm: out [3, 4] and x [4, 3] differ");
+
+  LayerNormBackward backward{.dx = f32({4, 3}),
+                             .dgain = f32({3}),
+                             .dbias = {},
+                             .dout = f32({4, 3}),
+                             .x = f32({4, 3}),
+                             .mean = f32({4}),
+                             .rstd = f32({4}),
+                             .gain = f32({3})};
+  expect_error(backward, "none");
+  backward.mean = f32({3});
+  expect_error(backward, "LayerNormBackward: mean [3] must hold 4 elements");
+
+  expect_error(RmsNorm{.out = f32({4, 3}),
+                       .rstd = f32({3}),
+                       .x = f32({4, 3}),
+                       .gain = f32({3}),
+                       .epsilon = 1e-5F},
+               "RmsNorm: rstd [3] must hold 4 elements");
+  expect_error(RmsNormBackward{.dx = f32({4, 3}),
+                               .dgain = f32({1}),
+                               .dout = f32({4, 3}),
+                               .x = f32({4, 3}),
+                               .rstd = f32({4}),
+                               .gain = f32({3})},
+               "RmsNormBackward: dgain [1] must hold 3 elements");
+}
+
+TEST(OpsCheck, RopeNeedsAnglesForItsPositionsAndWholeHeads) {
+  Rope rope{.x = f32({2, 8, 12}),
+            .cos = f32({8, 2}),
+            .sin = f32({8, 2}),
+            .num_rotated_heads = 3,
+            .direction = RopeDirection::forward};
+  expect_error(rope, "none");
+  rope.num_rotated_heads = 4;
+  expect_error(rope, "Rope: x [2, 8, 12] does not hold 4 heads of size 4");
+  rope.cos = rope.sin = f32({7, 2});
+  expect_error(rope, "Rope: cos [7, 2] has angles for 7 positions of x [2, 8, 12]");
+  rope.cos = rope.sin = f32({8, 5});
+  expect_error(rope, "Rope: x [2, 8, 12] does not hold whole heads of size 10");
+}
+
+TEST(OpsCheck, DropoutNeedsASampleNumberARow) {
+  Dropout dropout{.out = f32({2, 3, 4}), .x = f32({2, 3, 4}), .dropout = {}};
+  expect_error(dropout, "none");
+  dropout.dropout = {.key = 1, .probability = 0.5F, .samples_B = i64({3})};
+  expect_error(dropout, "Dropout: samples [3] must hold 2 elements");
+  dropout.dropout.samples_B = i32({2});
+  expect_error(dropout, "Dropout: samples [2] is i32, it must be i64");
+  dropout.dropout.probability = 1;
+  expect_error(dropout, "Dropout: a dropout probability of 1 is outside [0, 1)");
+}
+
+TEST(OpsCheck, AttentionNeedsAKeyHeadForEveryQueryHead) {
+  const HeadLayout heads{
+      .num_heads = 4, .num_kv_heads = 2, .head_size = 8, .queries_per_kv = 2, .first_query = 0};
+  Attention attention{.context = f32({2, 5, 32}),
+                      .log_sum_exp_BhT = f32({2, 4, 5}),
+                      .qkv = f32({2, 5, 64}),
+                      .heads = heads,
+                      .dropout = {}};
+  expect_error(attention, "none");
+  attention.heads.first_query = 3;  // then the heads look into three groups
+  expect_error(attention,
+               "Attention: 4 query heads from number 3 on, 2 per kv head, need 3 kv heads, not 2");
+  attention.heads = heads;
+  attention.qkv = f32({2, 5, 63});
+  expect_error(attention, "Attention: qkv [2, 5, 63] must be 10 rows of 64");
+
+  AttentionBackward backward{.dqkv = f32({2, 5, 64}),
+                             .dcontext = f32({2, 5, 32}),
+                             .qkv = f32({2, 5, 64}),
+                             .context = f32({2, 5, 32}),
+                             .log_sum_exp_BhT = f32({2, 4, 5}),
+                             .heads = heads,
+                             .dropout = {}};
+  expect_error(backward, "none");
+  backward.log_sum_exp_BhT = f32({2, 4, 4});
+  expect_error(backward, "AttentionBackward: log_sum_exp [2, 4, 4] must hold 40 elements");
+}
+
+TEST(OpsCheck, ActivationsKeepTheirShape) {
+  expect_error(Gelu{.out = f32({3}), .x = f32({4}), .kind = GeluKind::tanh},
+               "Gelu: out [3] and x [4] differ");
+  expect_error(
+      GeluBackward{.dx = f32({4}), .dout = f32({3}), .x = f32({4}), .kind = GeluKind::tanh},
+      "GeluBackward: dout [3] and x [4] differ");
+  expect_error(Swiglu{.out = f32({3, 4}), .gate_up = f32({3, 4})},
+               "Swiglu: gate_up [3, 4] must be 3 rows of 8");
+  expect_error(SwigluBackward{.dgate_up = f32({3, 4}), .dout = f32({3, 4}), .gate_up = f32({3, 8})},
+               "SwigluBackward: dgate_up [3, 4] and gate_up [3, 8] differ");
+  expect_error(Add{.out = f32({3, 4}), .x = f32({3, 5})}, "Add: x [3, 5] and out [3, 4] differ");
+}
+
+TEST(OpsCheck, EmbeddingsNeedTokensAsIntegers) {
+  expect_error(
+      Embedding{.out = f32({3, 4}), .weight = f32({9, 4}), .tokens = i64({3}), .first_row = 0},
+      "Embedding: tokens [3] is i64, it must be i32");
+  expect_error(
+      EmbeddingBackward{
+          .dweight = f32({9, 5}), .dout = f32({3, 4}), .tokens = i32({3}), .first_row = 0},
+      "EmbeddingBackward: dweight [9, 5] must be 9 rows of 4");
+}
+
+TEST(OpsCheck, CrossEntropyNeedsItsRowsEverywhere) {
+  expect_error(RowMax{.max = f32({4}), .logits = f32({3, 0})},
+               "RowMax: max [4] must hold 3 elements");
+  expect_error(CrossEntropySums{.sums = f32({3, 2}),
+                                .logits = f32({3, 7}),
+                                .max = f32({3}),
+                                .targets = i32({3}),
+                                .first_column = 0},
+               "CrossEntropySums: sums [3, 2] must be 2 rows of 3");
+  expect_error(CrossEntropyLoss{.loss = f32({1}), .sums = f32({2, 3}), .targets = i32({3})},
+               "CrossEntropyLoss: loss [1] is f32, it must be f64");
+  expect_error(CrossEntropyBackward{.logits = f32({3, 7}),
+                                    .max = f32({3}),
+                                    .sums = f32({2, 3}),
+                                    .targets = i32({4}),
+                                    .first_column = 0,
+                                    .scale = 1},
+               "CrossEntropyBackward: targets [4] must hold 3 elements");
+}
+
+TEST(OpsCheck, OptimizerStateMatchesItsParameter) {
+  expect_error(SumOfSquares{.sum = f64({2}), .x = f32({3})},
+               "SumOfSquares: sum [2] must hold 1 elements");
+  AdamW adamw{};
+  adamw.parameter = adamw.exp_avg = adamw.exp_avg_sq = f32({3});
+  adamw.gradient = f32({4});
+  expect_error(adamw, "AdamW: gradient [4] and parameter [3] differ");
+}
+
+}  // namespace
+}  // namespace redspine
