@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <sched.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -17,6 +16,7 @@
 #include <sstream>
 #include <string_view>
 
+#include "launch/agree.h"
 #include "tensor/error.h"
 
 namespace redspine {
@@ -39,12 +39,6 @@ std::vector<int> affinity_mask() {
     }
     if (errno != EINVAL || num_cpus > (1 << 20)) throw Error("sched_getaffinity failed");
   }
-}
-
-std::string host_name() {
-  std::string name(256, '\0');
-  if (gethostname(name.data(), name.size() - 1) != 0) return "unknown";
-  return name.substr(0, name.find('\0'));
 }
 
 int requested_threads() {

@@ -1,0 +1,50 @@
+#include "launch/command.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "launch/nearest.h"
+#include "tensor/error.h"
+
+namespace redspine {
+
+namespace po = boost::program_options;
+
+bool asks_for_help(Words words) {
+  return std::any_of(words.begin(), words.end(),
+                     [](const std::string& word) { return word == "--help" || word == "-h"; });
+}
+
+po::variables_map parse_words(Words words, const po::options_description& options,
+                              const std::string& positional) {
+  namespace style = po::command_line_style;
+  po::positional_options_description positions;
+  if (!positional.empty()) positions.add(positional.c_str(), -1);
+  po::variables_map values;
+  try {
+    // Guessing would let a shortened name change its meaning when an option is added.
+    po::store(po::command_line_parser(std::vector<std::string>(words.begin(), words.end()))
+                  .options(options)
+                  .positional(positions)
+                  .style(style::unix_style & ~style::allow_guessing)
+                  .run(),
+              values);
+    po::notify(values);
+  } catch (const po::unknown_option& error) {
+    std::vector<std::string> known;
+    for (const auto& option : options.options()) known.push_back("--" + option->long_name());
+    const std::string word = error.get_option_name();
+    throw ConfigError(
+        "", fmt::format("{}: unknown option; nearest: {}", word, nearest_word(word, known)));
+  } catch (const po::too_many_positional_options_error&) {
+    const auto stray = std::find_if(words.begin(), words.end(),
+                                    [](const std::string& word) { return !word.starts_with("-"); });
+    throw ConfigError("", fmt::format("{}: belongs to no option", *stray));
+  } catch (const po::error& error) {
+    throw ConfigError("", error.what());
+  }
+  return values;
+}
+
+}  // namespace redspine

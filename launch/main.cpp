@@ -1,0 +1,75 @@
+// The `redspine` command line: finds the command and leaves the rest to it.
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cstdio>
+#include <exception>
+
+#include "launch/command.h"
+#include "launch/nearest.h"
+#include "launch/version.h"
+#include "tensor/error.h"
+
+namespace redspine {
+namespace {
+
+const std::array<Command, 2>& commands() {
+  static const std::array<Command, 2> kAll = {{
+      {"train", "train a model; under mpirun or srun, on many ranks", run_train},
+      {"tokenize", "turn text into token files", run_tokenize},
+  }};
+  return kAll;
+}
+
+std::string help_text() {
+  std::string text = fmt::format(
+      "redspine {}: trains GPT-style transformers on many ranks\n\nredspine COMMAND [OPTION ...]\n",
+      version_number());
+  for (const Command& command : commands()) {
+    text += fmt::format("  {:<10}  {}\n", command.name, command.summary);
+  }
+  return text +
+         "  --version   version, build, backends and libraries\n"
+         "  --help      this text; redspine COMMAND --help: the options of a command\n";
+}
+
+int run(Words words) {
+  if (words.empty()) {
+    fmt::print(stderr, "{}", help_text());
+    return kExitMistake;
+  }
+  const std::string& name = words.front();
+  for (const Command& command : commands()) {
+    if (command.name == name) return command.run(words.subspan(1));
+  }
+  if (name == "--version") {
+    fmt::print("{}", version_text());
+    return kExitDone;
+  }
+  if (name == "--help" || name == "-h") {
+    fmt::print("{}", help_text());
+    return kExitDone;
+  }
+  std::vector<std::string> known = {"--version", "--help"};
+  for (const Command& command : commands()) known.push_back(command.name);
+  fmt::print(stderr, "redspine: {}: unknown command; nearest: {}; all: redspine --help\n", name,
+             nearest_word(name, known));
+  return kExitMistake;
+}
+
+}  // namespace
+}  // namespace redspine
+
+int main(int argc, char** argv) {
+  try {
+    const std::vector<std::string> words(argv + 1, argv + argc);
+    return redspine::run(words);
+  } catch (const redspine::ConfigError& error) {
+    fmt::print(stderr, "redspine: {}\n", error.what());
+    return redspine::kExitMistake;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "redspine: {}\n", error.what());
+    return redspine::kExitFailed;
+  }
+}
