@@ -1,0 +1,77 @@
+#!/usr/bin/env bash
+# hosts_test.sh REDSPINE: three hosts, each a network namespace with its own host name and /dev/shm
+# behind one switch. Training over them, data- and tensor-parallel, has the losses of one rank, and
+# a host that fails alone ends the whole job and is named.
+set -euo pipefail
+here=$(dirname "$(readlink -f "$0")")
+source "$here/sandbox.sh"
+require mpirun ip
+enter_sandbox "$@"
+
+redspine=$1
+cd "$scratch"
+
+# The switch and three hosts, 10.77.0.1 .. 10.77.0.3.
+ip netns add switch
+ip -n switch link add bridge type bridge
+ip -n switch link set bridge up
+cp /etc/hosts hosts
+for i in 0 1 2; do
+  ip netns add h$i
+  ip -n h$i link set lo up
+  ip -n switch link add port$i type veth peer name eth0 netns h$i
+  ip -n switch link set port$i master bridge up
+  ip -n h$i addr add 10.77.0.$((i + 1))/24 dev eth0
+  ip -n h$i link set eth0 up
+  echo "10.77.0.$((i + 1)) h$i" >>hosts
+done
+
+# on_host HOST COMMAND [ARG ...]: what mpirun calls in place of ssh, which joins the arguments too.
+# The host named in the file `blind` does not see the corpus.
+cat >on_host <<EOF
+#!/bin/sh
+host=\$1
+shift
+exec ip netns exec "\$host" unshare --mount --uts sh -ec '
+  hostname "\$0"
+  mount -t tmpfs tmpfs /dev/shm
+  mount --bind $scratch/hosts /etc/hosts
+  if [ "\$(cat $scratch/blind)" = "\$0" ]; then mount -t tmpfs tmpfs $scratch/corpus; fi
+  exec sh -c "\$1"' "\$host" "\$*"
+EOF
+chmod +x on_host
+echo none >blind
+
+# train_on HOSTS ARG ...: a training run over HOSTS (mpirun's --host), started on h0.
+train_on() {
+  local hosts=$1 ranks
+  shift
+  ranks=$(tr ',' '\n' <<<"$hosts" | awk -F: '{ sum += $2 } END { print sum }')
+  timeout 60 ./on_host h0 exec mpirun -n "$ranks" --host "$hosts" --bind-to none \
+    --mca plm rsh --mca plm_rsh_agent "$scratch/on_host" --mca btl self,vader,tcp \
+    --mca btl_tcp_if_include 10.77.0.0/24 --mca oob_tcp_if_include 10.77.0.0/24 \
+    "$redspine" train --config config.yaml "$@"
+}
+
+make_corpus "$redspine" corpus
+write_config config.yaml corpus 10
+train_on h0:1 --set run.name=one >/dev/null
+
+train_on h0:1,h1:1,h2:1 --set run.name=data >/dev/null
+same_losses runs/data/metrics.jsonl runs/one/metrics.jsonl 10
+
+train_on h0:2,h1:1,h2:1 --set run.name=tensor --set parallel.tensor=4 >/dev/null
+same_losses runs/tensor/metrics.jsonl runs/one/metrics.jsonl 10
+
+train_on h0:2,h1:1,h2:1 --set run.name=both --set parallel.tensor=2 >/dev/null
+same_losses runs/both/metrics.jsonl runs/one/metrics.jsonl 10
+
+echo h2 >blind
+SECONDS=0
+code=0
+train_on h0:1,h1:1,h2:1 --set run.name=blind >blind.out 2>&1 || code=$?
+if [ $code -eq 0 ] || [ $SECONDS -gt 30 ] || ! grep -q '^\[rank 2 @ h2\] .*tokens' blind.out; then
+  cat blind.out
+  fail "a host that misses its data ended the job after $SECONDS s with exit code $code, or unnamed"
+fi
+echo "PASSED"
