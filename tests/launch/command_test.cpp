@@ -1,0 +1,227 @@
+// The `redspine` binary as a user meets it: words in, text and an exit code out.
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+namespace redspine {
+namespace {
+
+struct Result {
+  int exit_code;
+  std::string output;  // standard output and error
+};
+
+Result shell(const std::string& command) {
+  FILE* pipe = popen(("exec 2>&1; " + command).c_str(), "r");
+  if (pipe == nullptr) return {-1, ""};
+  std::string output;
+  std::array<char, 4096> buffer{};
+  for (std::size_t n = 0; (n = std::fread(buffer.data(), 1, buffer.size(), pipe)) > 0;) {
+    output.append(buffer.data(), n);
+  }
+  const int status = pclose(pipe);
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, output};
+}
+
+Result redspine(const std::string& words) { return shell(REDSPINE_BINARY " " + words); }
+
+/// What mpirun is given after the number of ranks; further programs may follow after colons.
+Result on_ranks(int num_ranks, const std::string& words) {
+  return shell(fmt::format("{} {} {} {}", REDSPINE_MPIRUN, num_ranks, REDSPINE_BINARY, words));
+}
+
+int count(const std::string& text, const std::string& part) {
+  int found = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) {
+    ++found;
+  }
+  return found;
+}
+
+/// A folder of its own with a corpus and a configuration that trains at once.
+class Command : public testing::Test {
+ protected:
+  static constexpr const char* kConfig = R"(
+run: {name: tiny, output_dir: DIR/runs}
+model: {num_layers: 1, hidden_size: 16, num_heads: 2, vocab_size: 257, max_sequence_length: 16}
+data:
+  train: [{path: DIR/tokens}]
+batch: {global_batch_size: 4, micro_batch_size: 1}
+schedule: {warmup_steps: 0}
+train: {steps: 2}
+)";
+
+  void SetUp() override {
+    folder_ = std::filesystem::path(testing::TempDir()) /
+              fmt::format("command_test_{}",
+                          testing::UnitTest::GetInstance()->current_test_info()->name());
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_);
+    std::ofstream text(path("text"));
+    for (int i = 0; i < 100; ++i) text << "The square of " << i << " is not its double.\n";
+    text.close();
+    const Result made =
+        redspine(fmt::format("tokenize {} --output {}", path("text"), path("tokens")));
+    ASSERT_EQ(made.exit_code, 0) << made.output;
+    write_config("good.yaml", "");
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+
+  void write_config(const std::string& name, const std::string& more) const {
+    std::string text = kConfig;
+    for (std::size_t at = 0; (at = text.find("DIR", at)) != std::string::npos;) {
+      text.replace(at, 3, folder_.string());
+    }
+    std::ofstream(path(name)) << text << more;
+  }
+
+  std::string train(const std::string& config, const std::string& more = "") const {
+    return fmt::format("train --config {} {}", path(config), more);
+  }
+
+ private:
+  std::filesystem::path folder_;
+};
+
+TEST(CommandLine, TellsItsVersionAndLibraries) {
+  const Result result = redspine("--version");
+  EXPECT_EQ(result.exit_code, 0);
+  for (const std::string part : {"redspine " REDSPINE_VERSION, "backends   cpu", "OpenBLAS", "MPI",
+                                 "CUDA       not in this build", "NCCL       not in this build"}) {
+    EXPECT_NE(result.output.find(part), std::string::npos) << part << " in\n" << result.output;
+  }
+}
+
+TEST(CommandLine, HelpListsTheCommandsThatExist) {
+  const Result help = redspine("--help");
+  EXPECT_EQ(help.exit_code, 0);
+  EXPECT_EQ(count(help.output, "\n  train "), 1);
+  EXPECT_EQ(count(help.output, "\n  tokenize "), 1);
+  EXPECT_EQ(redspine("train --help").exit_code, 0);
+  EXPECT_EQ(redspine("tokenize --help").exit_code, 0);
+  EXPECT_EQ(redspine("").exit_code, 2);
+}
+
+TEST(CommandLine, AnUnknownCommandIsToldTheNearest) {
+  const Result result = redspine("trian");
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_EQ(result.output,
+            "redspine: trian: unknown command; nearest: train; all: redspine --help\n");
+}
+
+TEST(CommandLine, AnOptionIsWrittenInFull) {
+  const Result typo = redspine("tokenize --ouput x");
+  EXPECT_EQ(typo.exit_code, 2);
+  EXPECT_NE(typo.output.find("--ouput: unknown option; nearest: --output"), std::string::npos)
+      << typo.output;
+  EXPECT_EQ(redspine("tokenize --out x").exit_code, 2);
+}
+
+TEST(CommandLine, TokenizeRefusesWhatItCannotRead) {
+  EXPECT_EQ(redspine("tokenize no-such-file --output /tmp/never").exit_code, 2);
+  EXPECT_EQ(redspine("tokenize").exit_code, 2);
+  const Result format = redspine("tokenize x --output y --format xml");
+  EXPECT_EQ(format.exit_code, 2);
+  EXPECT_NE(format.output.find("--format: read \"xml\"; legal: auto, text, jsonl"),
+            std::string::npos)
+      << format.output;
+}
+
+TEST_F(Command, TrainWithoutConfigIsAMistake) {
+  const Result result = redspine("train");
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_NE(result.output.find("--config FILE is missing"), std::string::npos) << result.output;
+}
+
+TEST_F(Command, TrainingWritesTheEffectiveConfigWhichTrainsTheSameAgain) {
+  const Result first = redspine(train("good.yaml", "--set train.steps=3 run.seed=9"));
+  ASSERT_EQ(first.exit_code, 0) << first.output;
+  const std::string written = path("runs/tiny/config.yaml");
+  ASSERT_TRUE(std::filesystem::exists(written));
+  const Result again = redspine("train --dry-run --config " + written);
+  EXPECT_EQ(again.exit_code, 0) << again.output;
+  EXPECT_NE(again.output.find("  seed: 9  # " + written), std::string::npos) << again.output;
+  EXPECT_NE(again.output.find("  steps: 3  # " + written), std::string::npos) << again.output;
+}
+
+TEST_F(Command, ADryRunShowsConfigAndLayoutAndTouchesNothing) {
+  const Result result = on_ranks(4, train("good.yaml", "--dry-run --set parallel.tensor=2"));
+  EXPECT_EQ(result.exit_code, 0);
+  for (const std::string part :
+       {"tensor: 2  # --set parallel.tensor=2", "layout: 4 ranks = 2 data x 2 tensor",
+        "ranks 0 to 3 on ", "a step: 4 sequences of 16 tokens = 2 data ranks x 2 accumulation"}) {
+    EXPECT_EQ(count(result.output, part), 1) << part << " in\n" << result.output;
+  }
+  EXPECT_FALSE(std::filesystem::exists(path("runs")));
+}
+
+TEST_F(Command, AllMistakesAreToldByOneRankAndEndAllWithCode2) {
+  write_config("bad.yaml", "trian: 3\n");
+  const Result result = on_ranks(3, train("bad.yaml", "--set model.num_heads=3 parallel.tensor=2"));
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_EQ(count(result.output, "[rank 0 @ "), 4) << result.output;
+  EXPECT_EQ(count(result.output, "[rank 1 @ "), 0);
+  EXPECT_EQ(count(result.output, "[rank 2 @ "), 0);
+  EXPECT_EQ(count(result.output, "bad.yaml:9:1: trian: unknown key; nearest: train;"), 1);
+  EXPECT_EQ(count(result.output, "is 2, which does not divide the 3 ranks of this job"), 1);
+  EXPECT_FALSE(std::filesystem::exists(path("runs")));
+}
+
+TEST_F(Command, AMistakeOfOneRankAloneIsToldByThatRank) {
+  const Result result =
+      on_ranks(1, train("good.yaml") + " : -n 1 " REDSPINE_BINARY " " + train("missing.yaml"));
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_EQ(count(result.output, "[rank 0 @ "), 0) << result.output;
+  EXPECT_EQ(count(result.output, "[rank 1 @ "), 1);
+  EXPECT_EQ(count(result.output, "missing.yaml: cannot read the configuration: No such file"), 1);
+}
+
+TEST_F(Command, RanksThatReadDifferentConfigurationsDoNotTrain) {
+  const Result result = on_ranks(1, train("good.yaml") + " : -n 1 " REDSPINE_BINARY " " +
+                                        train("good.yaml", "--set run.seed=5"));
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_EQ(count(result.output, "[rank 0 @ "), 1) << result.output;
+  EXPECT_EQ(count(result.output, "\"  seed: 1234\" on rank 0, \"  seed: 5\" on rank 1"), 1);
+}
+
+TEST_F(Command, AMistakeInADataFileIsToldAtTheKeyThatNamesIt) {
+  const Result result =
+      on_ranks(2, train("good.yaml", "--set 'data.validation=[{path: nothing}]'"));
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_EQ(count(result.output,
+                  "--set data.validation=[{path: nothing}]: data.validation[0].path: nothing:"),
+            1)
+      << result.output;
+  EXPECT_FALSE(std::filesystem::exists(path("runs")));
+}
+
+TEST_F(Command, ARunFolderThatCannotBeMadeIsNamed) {
+  const Result result =
+      redspine(train("good.yaml", fmt::format("--set run.output_dir={}", path("text"))));
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_NE(result.output.find("run.output_dir: cannot write " + path("text") +
+                               "/tiny/config.yaml: Not a directory"),
+            std::string::npos)
+      << result.output;
+}
+
+TEST_F(Command, MoreThreadsThanCpusAreWarnedOfOnce) {
+  const Result result = shell("OMP_NUM_THREADS=4096 " REDSPINE_MPIRUN " 2 " REDSPINE_BINARY " " +
+                              train("good.yaml", "--dry-run"));
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_EQ(count(result.output, "warning: 2 ranks on "), 1) << result.output;
+  EXPECT_EQ(count(result.output, "with 8192 threads in all"), 1) << result.output;
+}
+
+}  // namespace
+}  // namespace redspine
