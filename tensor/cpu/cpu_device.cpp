@@ -15,6 +15,7 @@
 #include <memory>
 #include <sstream>
 
+#include "tensor/cpu/blas_check.h"
 #include "tensor/error.h"
 
 namespace redspine {
@@ -154,7 +155,12 @@ HostStream& CpuDevice::host_stream(Stream stream) {
 }
 
 std::unique_ptr<Device> make_cpu_device(int num_threads) {
-  return std::make_unique<CpuDevice>(num_threads);
+  auto device = std::make_unique<CpuDevice>(num_threads);
+  // On one thread, since ranks may share this processor while they start.
+  omp_set_num_threads(1);
+  check_products([&](const Matmul& op) { device->kernels().run(op); });
+  omp_set_num_threads(num_threads);
+  return device;
 }
 
 std::string blas_description() {

@@ -60,10 +60,11 @@ void CpuKernels::run(const LayerNormBackward& op) const {
   const float* x = op.x.data<float>();
   const float* mean = op.mean.data<float>();
   const float* rstd = op.rstd.data<float>();
-  const float* gain = op.gain.data<float>();
+  const float* gains = op.gain.data<float>();
   float* dx = op.dx.data<float>();
 
   const auto row_backward = [=](std::int64_t row, float* dgain) {
+    const float* gain = gains;
     const float* dout_row = dout + row * cols;
     const float* x_row = x + row * cols;
     float* dx_row = dx + row * cols;

@@ -7,10 +7,12 @@ void CpuKernels::run(const SumOfSquares& op) const {
   const float* x = op.x.data<float>();
   *op.sum.data<double>() +=
       sum_over_blocks(op.x.count(), [=](std::int64_t begin, std::int64_t end) {
+        const float* block = x + begin;
+        const std::int64_t count = end - begin;
         double sum = 0;
 #pragma omp simd reduction(+ : sum)
-        for (std::int64_t i = begin; i < end; ++i) {
-          sum += static_cast<double>(x[i]) * static_cast<double>(x[i]);
+        for (std::int64_t i = 0; i < count; ++i) {
+          sum += static_cast<double>(block[i]) * static_cast<double>(block[i]);
         }
         return sum;
       });

@@ -1,0 +1,16 @@
+// A check that the BLAS library multiplies correctly on this processor. A library older than its
+// processor can choose kernels that give wrong products there, without any error.
+#pragma once
+
+#include <functional>
+
+#include "tensor/kernels.h"
+
+namespace redspine {
+
+/// Multiplies small integers, whose products are exact, in a size for a library's small-matrix path
+/// and one beyond it, for every transpose and update; about a millisecond. Throws Error on the
+/// first wrong element, with the environment variable that makes OpenBLAS choose other kernels.
+void check_products(const std::function<void(const Matmul&)>& matmul);
+
+}  // namespace redspine
