@@ -18,7 +18,7 @@ class Blend {
  public:
   /// Weights are rounded to whole parts of this many, a number that makes decimals of four digits
   /// and n-ths up to ten exact.
-  static constexpr std::int64_t kNumParts = 5'040'000;
+  static constexpr std::int64_t kNumParts = 2'520'000;
 
   struct Pick {
     int entry;

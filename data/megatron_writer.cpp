@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cassert>
+#include <cstring>
 #include <filesystem>
 #include <limits>
 #include <system_error>
@@ -21,6 +22,17 @@ template <typename T>
 void append_bytes(std::vector<std::byte>& buffer, const T& value) {
   const auto bytes = std::as_bytes(std::span(&value, 1));
   buffer.insert(buffer.end(), bytes.begin(), bytes.end());
+}
+
+template <typename T>
+void append_tokens(std::vector<std::byte>& buffer, std::span<const std::int32_t> tokens) {
+  std::size_t at = buffer.size();
+  buffer.resize(at + tokens.size() * sizeof(T));
+  for (const std::int32_t token : tokens) {
+    const T stored = static_cast<T>(token);
+    std::memcpy(buffer.data() + at, &stored, sizeof(T));
+    at += sizeof(T);
+  }
 }
 
 void write_if_full(File& file, std::vector<std::byte>& buffer) {
@@ -51,12 +63,10 @@ MegatronWriter::~MegatronWriter() {
 }
 
 void MegatronWriter::append(std::span<const std::int32_t> tokens) {
-  for (const std::int32_t token : tokens) {
-    if (is_u16_) {
-      append_bytes(buffer_, static_cast<std::uint16_t>(token));
-    } else {
-      append_bytes(buffer_, token);
-    }
+  if (is_u16_) {
+    append_tokens<std::uint16_t>(buffer_, tokens);
+  } else {
+    append_tokens<std::int32_t>(buffer_, tokens);
   }
   document_length_ += static_cast<std::int64_t>(tokens.size());
   write_if_full(bin_, buffer_);

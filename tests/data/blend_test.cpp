@@ -130,7 +130,7 @@ TEST(Blend, RefusesAWeightThatWouldRoundToNothing) {
               Blend(std::vector<double>{1.0, 1.0, 1e-8});
             }),
             "data.train[2].weight: is 1e-08, 5.0e-09 of the sum of all weights; legal: at least "
-            "2.0e-07 of it");
+            "4.0e-07 of it");
 }
 
 }  // namespace

@@ -39,7 +39,7 @@ std::string jsonl_error(const std::string& name, std::string_view text) {
 }
 
 TEST(DocumentReader, TakesATextFileAsOneDocument) {
-  const std::string text("one\n\ntwo\r\n\0\xff no end", 22);
+  const std::string text("one\n\ntwo\r\n\0\xff no end", 19);
   EXPECT_EQ(read_text(text), Documents{text});
   EXPECT_TRUE(read_text("").empty());
 }
