@@ -63,7 +63,7 @@ model:
 data:
   train: [{path: $2/tokens}]
   validation: []
-batch: {sequence_length: 32, global_batch_size: 12, micro_batch_size: 2}
+batch: {sequence_length: 32, global_batch_size: 12, micro_batch_size: 1}
 schedule: {kind: constant, warmup_steps: 0}
 train: {steps: $3, eval_interval: 0}
 YAML
