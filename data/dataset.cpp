@@ -90,29 +90,19 @@ std::vector<SampleSource> sources_of(const std::vector<std::vector<TokenFile>>& 
   return sources;
 }
 
-std::int64_t count_samples(const std::vector<SampleSource>& sources) {
-  std::int64_t num_samples = 0;
-  for (const SampleSource& source : sources) {
-    for (const std::int64_t num_windows : source.num_windows) num_samples += num_windows;
-  }
-  return num_samples;
-}
-
 }  // namespace
 
 TrainingData::TrainingData(const DataConfig& config, const TrainingDataOptions& options)
     : sequence_length_(options.sequence_length),
       vocab_size_(options.vocab_size),
       entries_(open_entries(config.train, config.format, "data.train")),
-      sources_(sources_of(entries_, config, options.sequence_length)),
-      sampler_(sources_, options.seed) {
-  num_samples_ = count_samples(sources_);
-  if (num_samples_ < options.global_batch_size) {
+      sampler_(sources_of(entries_, config, options.sequence_length), options.seed) {
+  if (num_samples() < options.global_batch_size) {
     throw ConfigError(
         "data.train",
         fmt::format("has {} samples of {} tokens; one step of batch.global_batch_size needs {}, "
                     "that is, {} tokens of one file",
-                    num_samples_, sequence_length_ + 1, options.global_batch_size,
+                    num_samples(), sequence_length_ + 1, options.global_batch_size,
                     options.global_batch_size * sequence_length_ + 1));
   }
   scan(entries_, vocab_size_);

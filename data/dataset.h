@@ -32,7 +32,9 @@ class TrainingData {
   TrainingData(const DataConfig& config, const TrainingDataOptions& options);
 
   std::int64_t sequence_length() const { return sequence_length_; }
-  std::int64_t num_samples() const { return num_samples_; }  // different ones, over all entries
+  std::int64_t num_samples() const {
+    return sampler_.num_windows();
+  }  // different ones, over all entries
 
   /// Writes the samples [sample_begin, sample_begin + count) of the run to tokens [count][T + 1].
   /// Any range is possible; going forwards is cheapest. Not safe from several threads.
@@ -42,8 +44,6 @@ class TrainingData {
   std::int64_t sequence_length_;
   std::int64_t vocab_size_;
   std::vector<std::vector<TokenFile>> entries_;  // [entry][file]
-  std::int64_t num_samples_ = 0;
-  std::vector<SampleSource> sources_;
   Sampler sampler_;
 };
 

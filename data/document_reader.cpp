@@ -5,8 +5,8 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <iterator>
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "tensor/error.h"
 
@@ -94,7 +94,12 @@ std::optional<std::string> DocumentReader::next_text() {
 
 std::optional<std::string> DocumentReader::rest_of_file() {
   if (stream_.peek() == std::ifstream::traits_type::eof()) return std::nullopt;
-  std::string document{std::istreambuf_iterator<char>(stream_), {}};
+  std::string document;
+  std::vector<char> block(std::size_t{1} << 16);
+  do {
+    stream_.read(block.data(), static_cast<std::streamsize>(block.size()));
+    document.append(block.data(), static_cast<std::size_t>(stream_.gcount()));
+  } while (stream_);
   if (stream_.bad()) throw Error(fmt::format("{}: reading failed", path_));
   return document;
 }

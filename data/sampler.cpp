@@ -11,6 +11,7 @@ namespace {
 
 std::vector<double> weights_of(const std::vector<SampleSource>& sources) {
   std::vector<double> weights;
+  weights.reserve(sources.size());
   for (const SampleSource& source : sources) weights.push_back(source.weight);
   return weights;
 }
@@ -34,6 +35,12 @@ Sampler::Sampler(const std::vector<SampleSource>& sources, std::uint64_t seed)
     for (const std::int64_t num_windows : source.num_windows) ends.push_back(end += num_windows);
     assert(end > 0);
   }
+}
+
+std::int64_t Sampler::num_windows() const {
+  std::int64_t num_windows = 0;
+  for (const std::vector<std::int64_t>& ends : file_ends_) num_windows += ends.back();
+  return num_windows;
 }
 
 SampleLocation Sampler::next() {

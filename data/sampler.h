@@ -34,6 +34,7 @@ class Sampler {
   SampleLocation next();
   /// Makes `sample` the present one, in bounded time (blend.h).
   void seek(std::int64_t sample) { blend_.seek(sample); }
+  std::int64_t num_windows() const;  // different samples, over all entries
 
  private:
   Blend blend_;

@@ -114,8 +114,9 @@ bool convert(const T* ids, std::span<std::int32_t> tokens, std::int64_t limit) {
   using Unsigned = std::make_unsigned_t<Signed>;
   Unsigned largest = 0;
   for (std::size_t i = 0; i < tokens.size(); ++i) {
-    largest = std::max(largest, static_cast<Unsigned>(static_cast<Signed>(ids[i])));
-    tokens[i] = static_cast<std::int32_t>(ids[i]);
+    const auto id = static_cast<Signed>(ids[i]);  // NOLINT(bugprone-signed-char-misuse): see above
+    largest = std::max(largest, static_cast<Unsigned>(id));
+    tokens[i] = static_cast<std::int32_t>(id);
   }
   return largest < static_cast<Unsigned>(limit);
 }
@@ -186,7 +187,7 @@ void TokenFile::read(std::int64_t offset, std::span<std::int32_t> tokens,
   visit_ids(type_, static_cast<const std::byte*>(map_) + begin, [&](const auto* ids) {
     if (convert(ids, tokens, vocab_size)) return;
     for (std::int64_t i = 0;; ++i) {
-      const auto id = static_cast<std::int64_t>(ids[i]);
+      const std::int64_t id = ids[i];  // NOLINT(bugprone-signed-char-misuse): i8 is a number here
       if (id >= 0 && id < vocab_size) continue;
       throw ConfigError(key_,
                         fmt::format("{}: token {} has id {}; legal with model.vocab_size {}: 0 "

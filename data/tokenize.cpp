@@ -100,6 +100,7 @@ TokenizeSummary tokenize(const TokenizeOptions& options) {
     prefixes = {options.output_prefix + "_train", options.output_prefix + "_validation"};
   }
   std::vector<std::unique_ptr<MegatronWriter>> writers;
+  writers.reserve(prefixes.size());
   for (const std::string& prefix : prefixes) {
     writers.push_back(std::make_unique<MegatronWriter>(prefix, ByteTokenizer::kVocabSize));
   }
