@@ -227,7 +227,7 @@ void bind_document(std::string_view text, const std::string& source, Config& con
 }
 
 void bind_setting(const std::string& setting, Config& config, Binding& binding) {
-  const std::string source = "--set " + setting;
+  std::string source = "--set " + setting;
   const auto place = [&source](const YAML::Mark& /*mark*/) { return source; };
   const std::size_t equals = setting.find('=');
   if (equals == std::string::npos || equals == 0) {

@@ -96,7 +96,9 @@ train: {steps: 2}
 TEST(CommandLine, TellsItsVersionAndLibraries) {
   const Result result = redspine("--version");
   EXPECT_EQ(result.exit_code, 0);
-  for (const std::string part : {"redspine " REDSPINE_VERSION, "backends   cpu", "OpenBLAS", "MPI",
+  const std::string first_line = "redspine " REDSPINE_VERSION "\n";
+  EXPECT_TRUE(result.output.starts_with(first_line)) << result.output;
+  for (const std::string part : {"backends   cpu", "OpenBLAS", "MPI",
                                  "CUDA       not in this build", "NCCL       not in this build"}) {
     EXPECT_NE(result.output.find(part), std::string::npos) << part << " in\n" << result.output;
   }

@@ -82,9 +82,7 @@ TEST(ConfigFile, AllSpellingsOfANumberAreRead) {
       {"1e-4", 1e-4},  {"1.e-4", 1e-4}, {"1E-4", 1e-4}, {"1.0e-4", 1e-4}, {"0.0001", 1e-4},
       {"+1e-4", 1e-4}, {".5", 0.5},     {"1", 1.0},     {"2e+0", 2.0},    {"0", 0.0}};
   for (const auto& [text, value] : spellings) {
-    EXPECT_EQ(
-        parse(kMinimal + "optimizer: {learning_rate: " + text + "}\n").optimizer.learning_rate,
-        value)
+    EXPECT_EQ(parse(kMinimal, {"optimizer.learning_rate=" + text}).optimizer.learning_rate, value)
         << text;
   }
 }
@@ -200,9 +198,9 @@ TEST(ConfigFile, ANumberIsFiniteAndNotQuoted) {
 
 TEST(ConfigFile, ABooleanIsTrueOrFalse) {
   for (const std::string wrong : {"yes", "True", "1", "'true'", "on"}) {
-    EXPECT_NE(mistakes_of(kMinimal + "model: {bias: " + wrong + "}\n")
-                  .find("legal: true or false, without quotes"),
-              std::string::npos)
+    EXPECT_NE(
+        mistakes_of(kMinimal, {"model.bias=" + wrong}).find("legal: true or false, without quotes"),
+        std::string::npos)
         << wrong;
   }
 }
