@@ -101,6 +101,17 @@ void prepare_run_directory(const Config& config) {
   }
 }
 
+/// Ends the whole job where this rank alone fails, while the trainer is still there: its end would
+/// wait for collectives that the other ranks never join.
+void run_or_abort(const MpiSession& session, Trainer& trainer, const Config& config) {
+  try {
+    run_training(trainer, config);
+  } catch (const std::exception& error) {
+    tell(session.world(), error.what());
+    session.abort(kExitFailed);
+  }
+}
+
 int train(const MpiSession& session, Words words) {
   const RankGroup& world = session.world();
   const Order order = agree(world, [&] { return read_order(words, world.size()); });
@@ -137,7 +148,7 @@ int train(const MpiSession& session, Words words) {
 
   const auto device = make_cpu_device(plan.num_threads[static_cast<std::size_t>(world.rank())]);
   Trainer trainer(config, data, world, *device);
-  run_training(trainer, config);
+  run_or_abort(session, trainer, config);
   return kExitDone;
 }
 
