@@ -1,15 +1,34 @@
 #include "trainer/console.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cmath>
 #include <cstdio>
 
 namespace redspine {
+namespace {
+
+/// Whether a person reads standard output. mpirun gives every rank a terminal of its own, without a
+/// size, whatever mpirun itself writes to; so it is asked where its output goes.
+bool is_shown_on_terminal() {
+  if (isatty(STDOUT_FILENO) == 0) return false;
+  winsize size{};
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return true;
+  const std::string launcher_output = fmt::format("/proc/{}/fd/1", getppid());
+  const int file = open(launcher_output.c_str(), O_WRONLY | O_NOCTTY | O_NONBLOCK);
+  if (file < 0) return false;
+  const bool is_terminal = isatty(file) != 0;
+  close(file);
+  return is_terminal;
+}
+
+}  // namespace
 
 Console::Console(std::int64_t num_steps)
-    : num_steps_(num_steps), is_terminal_(isatty(STDOUT_FILENO) != 0) {}
+    : num_steps_(num_steps), is_terminal_(is_shown_on_terminal()) {}
 
 Console::~Console() {
   if (has_progress_) fmt::print("\n");

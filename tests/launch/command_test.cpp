@@ -156,6 +156,13 @@ TEST_F(Command, TrainingWritesTheEffectiveConfigWhichTrainsTheSameAgain) {
   EXPECT_NE(again.output.find("  steps: 3  # " + written), std::string::npos) << again.output;
 }
 
+TEST_F(Command, OffATerminalTrainingPrintsWholePlainLinesUnderMpirunToo) {
+  const Result result = on_ranks(2, train("good.yaml"));
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_EQ(count(result.output, "\nstep 2/2  loss "), 1) << result.output;
+  EXPECT_EQ(result.output.find_first_of("\r\033"), std::string::npos) << result.output;
+}
+
 TEST_F(Command, ADryRunShowsConfigAndLayoutAndTouchesNothing) {
   const Result result = on_ranks(4, train("good.yaml", "--dry-run --set parallel.tensor=2"));
   EXPECT_EQ(result.exit_code, 0);
