@@ -353,6 +353,13 @@ TEST(AttentionDropout, DiffersBetweenHeadsKeysAndSamplesThatAgreeInTheirLow32Bit
   EXPECT_TRUE(observe_mask(c) == outputs);
 }
 
+TEST(AttentionDropout, CountsSamplesBeyond32Bits) {
+  expect_agreement({.length = 30,
+                    .heads = {2, 2, 8, 1, 3},
+                    .samples = {(std::int64_t{9} << 32) + 5, (std::int64_t{1} << 47) + 5},
+                    .probability = 0.4F});
+}
+
 TEST(AttentionDropout, IsTheSameForAHeadOnAnyRank) {
   AttentionCase c{.length = 50, .heads = plain_heads(3, 8), .samples = {8}, .probability = 0.3F};
   const Inputs inputs = random_inputs(c);
