@@ -35,13 +35,13 @@ struct Matrix {
   }
 };
 
-// Integers from -period/2 to period/2 without a simple pattern; a primes' period fits no vector.
+// Integers around 0 without a simple pattern; a period that is prime fits no vector.
 Matrix integers(std::int64_t rows, std::int64_t cols, std::int64_t period) {
+  const std::int64_t centre = period / 2;
   Matrix matrix{rows, cols};
   for (std::int64_t row = 0; row < rows; ++row) {
     for (std::int64_t col = 0; col < cols; ++col) {
-      matrix.at(row, col) =
-          static_cast<float>((3 * row + 7 * col + row * col) % period - period / 2);
+      matrix.at(row, col) = static_cast<float>((3 * row + 7 * col + row * col) % period - centre);
     }
   }
   return matrix;

@@ -37,7 +37,7 @@ void CpuKernels::run(const CrossEntropySums& op) const {
     const float* logits_row = logits + row * cols;
     const float row_max = max[row];
     double sum = 0;  // of f32 sums over tiles, or a vocabulary's worth of additions would round
-    constexpr std::int64_t kTile = 1024;
+    constexpr std::int64_t kTile = 256;
     for (std::int64_t begin = 0; begin < cols; begin += kTile) {
       const std::int64_t end = std::min(begin + kTile, cols);
       float tile_sum = 0;

@@ -83,10 +83,10 @@ class NormKernels : public ::testing::TestWithParam<Norm> {
 
 TEST_P(NormKernels, ReferenceGradientIsThatOfTheReference) {
   const Norm norm = GetParam();
-  const Values x = widen(random_values(3 * 7, 1));
+  const Values x = widen(random_values(21, 1));
   const Values gain = widen(random_values(7, 2));
   const Values bias = widen(random_values(7, 3));
-  const Values dout = widen(random_values(3 * 7, 4));
+  const Values dout = widen(random_values(21, 4));
   const Gradients g = backward(norm, dout, x, gain);
   expect_close(
       central_differences([&](const Values& v) { return forward(norm, v, gain, bias); }, x, dout),
@@ -121,7 +121,6 @@ TEST_P(NormKernels, ForwardAgreesWithTheReference) {
       mean_expected.push_back(s.mean);
       rstd_expected.push_back(s.rstd);
     }
-    // A single column is its own mean: what is left of it is rounding, large beside epsilon.
     const double tolerance = 2e-6;
     if (GetParam() == Norm::layer) {
       ops::run(*device_, LayerNorm{.out = out,
@@ -213,7 +212,7 @@ INSTANTIATE_TEST_SUITE_P(Both, NormKernels, ::testing::Values(Norm::layer, Norm:
 
 TEST(LayerNormBackward, LeavesABiasThatDoesNotExistAlone) {
   const auto device = make_cpu_device(1);
-  const Tensor values = to_device(*device, random_values(2 * 5, 1), {2, 5});
+  const Tensor values = to_device(*device, random_values(10, 1), {2, 5});
   const Tensor statistic = to_device(*device, random_values(2, 2), {2});
   const Tensor gain = to_device(*device, random_values(5, 3), {5});
   const Tensor dx(*device, DType::f32, {2, 5});
