@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
-namespace redspine::test {
+namespace redspine::testing {
 namespace {
 
 using nlohmann::json;
@@ -90,11 +90,11 @@ std::span<const std::int32_t> batch_of(const StoredTensor& batches, std::size_t 
 
 }  // namespace
 
-std::span<const std::int32_t> GoldenCase::tokens_BT(std::size_t step) const {
+std::span<const std::int32_t> GoldenCase::tokens(std::size_t step) const {
   return batch_of(tensors.at("tokens"), step);
 }
 
-std::span<const std::int32_t> GoldenCase::targets_BT(std::size_t step) const {
+std::span<const std::int32_t> GoldenCase::targets(std::size_t step) const {
   return batch_of(tensors.at("targets"), step);
 }
 
@@ -150,4 +150,4 @@ std::string read_golden_text(const std::string& file_name) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-}  // namespace redspine::test
+}  // namespace redspine::testing

@@ -12,7 +12,7 @@
 #include "tests/support/safetensors.h"
 #include "trainer/config.h"
 
-namespace redspine::test {
+namespace redspine::testing {
 
 struct GoldenStep {
   double learning_rate;
@@ -29,8 +29,9 @@ struct GoldenCase {
   std::int64_t sequence_length;  // T
   StoredTensors tensors;
 
-  std::span<const std::int32_t> tokens_BT(std::size_t step) const;
-  std::span<const std::int32_t> targets_BT(std::size_t step) const;
+  /// A step's batch, [B][T].
+  std::span<const std::int32_t> tokens(std::size_t step) const;
+  std::span<const std::int32_t> targets(std::size_t step) const;
   /// "initial", "gradient" or "final" of a parameter. Throws where the case has no such parameter.
   const StoredTensor& parameter(std::string_view what, std::string_view name) const;
   /// The model's parameters, by name.
@@ -48,4 +49,4 @@ RopeConfig parse_rope(const std::string& json);
 /// The text of a file of the golden folder.
 std::string read_golden_text(const std::string& file_name);
 
-}  // namespace redspine::test
+}  // namespace redspine::testing

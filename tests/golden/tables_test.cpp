@@ -12,7 +12,7 @@
 #include "tensor/tensor.h"
 #include "tests/golden/golden_case.h"
 
-namespace redspine::test {
+namespace redspine::testing {
 namespace {
 
 using nlohmann::json;
@@ -108,4 +108,4 @@ TEST(RopeReference, TablesStayExactAtLargePositions) {
 }
 
 }  // namespace
-}  // namespace redspine::test
+}  // namespace redspine::testing

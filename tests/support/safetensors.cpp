@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
-namespace redspine::test {
+namespace redspine::testing {
 namespace {
 
 // The file is little-endian, and values are copied as they lie.
@@ -77,4 +77,4 @@ StoredTensors read_safetensors(const std::filesystem::path& path) {
   }
 }
 
-}  // namespace redspine::test
+}  // namespace redspine::testing

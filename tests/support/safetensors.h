@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace redspine::test {
+namespace redspine::testing {
 
 /// F32 tensors fill `values`, I32 tensors fill `integers`, the other stays empty. Row-major.
 struct StoredTensor {
@@ -23,4 +23,4 @@ using StoredTensors = std::map<std::string, StoredTensor>;
 /// Every tensor of the file by its name. Other element types than F32 and I32 are an error.
 StoredTensors read_safetensors(const std::filesystem::path& path);
 
-}  // namespace redspine::test
+}  // namespace redspine::testing
