@@ -1,0 +1,31 @@
+// From the files of a model directory to this rank's share of the parameters and moments. Every
+// rank reads for itself, and only what it holds. Local.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "model/stored_tensors.h"
+#include "trainer/checkpoint/tensor_files.h"
+#include "trainer/checkpoint/training_state.h"
+
+namespace redspine {
+
+/// Throws ConfigError with every tensor that is missing, superfluous or of another shape in
+/// `files`, compared with `tensors` under `prefix`: name, both shapes, file. Tensors of other
+/// prefixes are not looked at.
+void check_tensors(const TensorFiles& files, std::span<const StoredTensor> tensors, StatePart part);
+
+/// Fills `flat` (laid out as the store's buffers, on `device`) with one part of the state.
+void load_part(const TensorFiles& files, std::span<const StoredTensor> tensors, StatePart part,
+               const ParameterStore& store, TensorView flat, Device& device);
+
+/// Model and moments of a checkpoint, checked first. ConfigError as above.
+void load_state(const std::string& directory, const ModelConfig& config,
+                const ParameterStore& store, const TrainingTensors& tensors, Device& device);
+/// The weights alone, of any model directory (ours or transformers').
+void load_weights(const std::string& directory, const ModelConfig& config,
+                  const ParameterStore& store, Device& device);
+
+}  // namespace redspine

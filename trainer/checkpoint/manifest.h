@@ -1,0 +1,41 @@
+// manifest.json: what a checkpoint consists of, to the last bit. Written last: a directory without
+// one is incomplete. Plain values.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+
+namespace redspine {
+
+/// xxh3-128 in 32 hexadecimal digits.
+std::string hash_text(std::string_view bytes);
+
+struct ManifestFile {
+  std::int64_t bytes = 0;
+  /// Of the whole file; for safetensors of the header alone (length word and JSON).
+  std::string hash;
+  std::map<std::string, std::string> tensors;  // name -> hash of its stored bytes
+
+  bool operator==(const ManifestFile&) const = default;
+};
+
+struct Manifest {
+  std::string run_id;  // of the run that wrote it
+  std::int64_t step = 0;
+  std::map<std::string, ManifestFile> files;  // all but manifest.json
+
+  std::int64_t total_bytes() const;
+  bool operator==(const Manifest&) const = default;
+};
+
+inline constexpr const char* kManifestName = "manifest.json";
+
+std::string manifest_to_json(const Manifest& manifest);
+/// ConfigError names `path` and what is wrong.
+Manifest manifest_from_json(std::string_view json, const std::string& path);
+/// ConfigError says that the checkpoint is incomplete where there is none.
+Manifest read_manifest(const std::string& directory);
+
+}  // namespace redspine

@@ -1,0 +1,45 @@
+// Where a run starts: from its newest good checkpoint, from one that the user names, or from
+// nothing. Collective over the world; all ranks come to the same answer.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "trainer/checkpoint/store.h"
+#include "trainer/checkpoint/training_json.h"
+#include "trainer/checkpoint/verify.h"
+
+namespace redspine {
+
+struct ResumePoint {
+  std::string directory;
+  TrainingRecord record;
+};
+
+struct ResumeOptions {
+  std::string resume = "auto";  // auto | none | a directory
+  Verification verification = Verification::full;
+};
+
+/// auto: the newest checkpoint of the store that verifies; `warn` is told, on rank 0, of each that
+/// is skipped and why. A directory that is missing or damaged is a ConfigError on every rank
+/// ("checkpoint.resume"). none, or nothing to resume from: nothing.
+std::optional<ResumePoint> find_resume_point(const ResumeOptions& options,
+                                             const CheckpointStore& store, const RankGroup& world,
+                                             const std::function<void(const std::string&)>& warn);
+
+/// What a changed setting does to a run that resumes.
+struct SettingChange {
+  std::string key;
+  std::string before;
+  std::string after;
+  std::string effect;
+  bool is_compatible = true;
+};
+
+/// Settings that differ, with what they affect; those that do not touch the training are left out.
+std::vector<SettingChange> changed_settings(const std::vector<Setting>& before,
+                                            const std::vector<Setting>& after);
+
+}  // namespace redspine

@@ -1,0 +1,60 @@
+// Writes checkpoints: whole tensors under their stored names, spread by bytes over all ranks. Each
+// is gathered over the tensor axis by the rank that writes it, one at a time, while the data
+// replicas work on others. Collective over the world, in the order of the calls.
+//
+// A checkpoint appears whole or not at all: written in a partial folder, synced, its manifest
+// last, then renamed. A failure on any rank is one of all ranks, with its cause; checkpoints that
+// were there stay.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "model/config.h"
+#include "parallel/process_mesh.h"
+#include "trainer/checkpoint/store.h"
+#include "trainer/checkpoint/training_json.h"
+#include "trainer/checkpoint/training_state.h"
+
+namespace redspine {
+
+enum class SaveMode { synchronous, asynchronous };
+
+struct SaverOptions {
+  ModelConfig model;
+  SaveMode mode = SaveMode::asynchronous;
+  Retention retention;
+};
+
+struct SaveReport {
+  std::string path;
+  std::int64_t bytes = 0;      // of the tensors
+  double stall_seconds = 0.0;  // how long training stood still
+};
+
+class CheckpointSaver {
+ public:
+  /// All but `options` and `store` are borrowed. In asynchronous mode allocates the snapshot: host
+  /// memory as large as the parameters and moments of this rank.
+  CheckpointSaver(SaverOptions options, CheckpointStore store, const ProcessMesh& mesh,
+                  const ParameterStore& parameters, Device& device);
+  CheckpointSaver(const CheckpointSaver&) = delete;
+  CheckpointSaver& operator=(const CheckpointSaver&) = delete;
+  /// Waits for a save in the background, on all ranks.
+  ~CheckpointSaver();
+
+  /// Saves. Asynchronous: waits for the save before, takes a snapshot, and returns while it is
+  /// written. Throws Error on every rank where this save (asynchronous: the one before) failed.
+  SaveReport save(const TrainingTensors& tensors, const TrainingRecord& record);
+  /// Whether a save in the background has failed, as far as this rank knows. Local.
+  bool has_failed() const;
+  /// Returns once nothing is being written; throws what a save in the background failed with.
+  void wait();
+
+ private:
+  class Work;
+  std::unique_ptr<Work> work_;
+};
+
+}  // namespace redspine

@@ -1,0 +1,51 @@
+// The checkpoints folder of a run: which checkpoints it has, and which of them go. Local; rank 0
+// calls what changes it. Order is by step number, never by time.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace redspine {
+
+/// What rotation keeps.
+struct Retention {
+  std::int64_t keep = 3;        // newest so many; 0 = all
+  std::int64_t keep_every = 0;  // steps that are multiples of it stay for ever; 0 = none
+  std::optional<std::string> resumed_from;  // a directory that stays in any case
+};
+
+class CheckpointStore {
+ public:
+  /// `run_id` tells what this run wrote from what others did.
+  CheckpointStore(std::string folder, std::string run_id);
+
+  const std::string& folder() const { return folder_; }
+  const std::string& run_id() const { return run_id_; }
+
+  /// Steps of all folders named as checkpoints are, ascending. Complete or not.
+  std::vector<std::int64_t> steps() const;
+  std::string path_of(std::int64_t step) const;  // FOLDER/step_00000500
+  /// Where a save is written before it is published; the name shows the run that owns it.
+  std::string partial_path_of(std::int64_t step) const;
+
+  /// Makes an empty partial folder, in place of one that an earlier save of this run left.
+  std::string begin(std::int64_t step) const;
+  /// Names the partial folder as a checkpoint and makes that durable.
+  void publish(std::int64_t step) const;
+  /// Renames step_N to step_N.aside-K, so that it is lost to nobody and in nobody's way.
+  /// Returns the new path.
+  std::string set_aside(std::int64_t step) const;
+  /// Deletes what `retention` does not keep of the checkpoints up to `newest`, and returns their
+  /// paths. Leaves alone whatever another run wrote, and folders that hold anything foreign.
+  std::vector<std::string> rotate(std::int64_t newest, const Retention& retention) const;
+  /// Deletes what unfinished saves of this run left behind; returns their paths.
+  std::vector<std::string> remove_stale_partials() const;
+
+ private:
+  std::string folder_;
+  std::string run_id_;
+};
+
+}  // namespace redspine

@@ -1,0 +1,29 @@
+// Whether a checkpoint is what was written, bit for bit. Reads every byte; ranks share the work.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "parallel/rank_group.h"
+
+namespace redspine {
+
+enum class Verification {
+  full,   // sizes, headers and every hash
+  sizes,  // sizes and headers alone
+};
+
+/// What is wrong with this rank's share of `directory` (its manifest, sizes and headers in any
+/// case); empty if nothing. Each line names file and tensor. Local, never throws for damage.
+struct VerifyShare {
+  int index = 0;
+  int count = 1;
+};
+std::vector<std::string> verify_checkpoint(const std::string& directory, Verification verification,
+                                           VerifyShare share = {});
+
+/// The same by all ranks of `group`, each a share. Collective; the same on every rank.
+std::vector<std::string> verify_checkpoint(const std::string& directory, Verification verification,
+                                           const RankGroup& group);
+
+}  // namespace redspine
