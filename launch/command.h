@@ -1,5 +1,6 @@
 // The commands of `redspine`: each takes the words after its name and returns the exit code of the
-// process: 0 done, 2 a mistake of the user's and nothing touched, 1 anything else.
+// process: 0 done, 2 a mistake of the user's and nothing touched, 75 stopped on request with a
+// checkpoint saved, 1 anything else.
 #pragma once
 
 #include <boost/program_options.hpp>
@@ -14,6 +15,7 @@ using Words = std::span<const std::string>;
 inline constexpr int kExitDone = 0;
 inline constexpr int kExitFailed = 1;
 inline constexpr int kExitMistake = 2;
+inline constexpr int kExitStopped = 75;
 
 struct Command {
   std::string name;

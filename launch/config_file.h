@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "launch/agree.h"
 #include "trainer/config.h"
 
 namespace redspine {
@@ -30,6 +31,18 @@ EffectiveConfig parse_config(std::string_view text, const std::string& source,
 /// The same mistakes with the places where their keys were given: for those found later, such as
 /// in the data files.
 ConfigError with_places(const ConfigError& error, const EffectiveConfig& effective);
+
+/// agree() with the places of keys in the mistakes.
+template <class Action>
+auto agree_with_places(const RankGroup& world, const EffectiveConfig& effective, Action&& action) {
+  return agree(world, [&] {
+    try {
+      return action();
+    } catch (const ConfigError& error) {
+      throw with_places(error, effective);
+    }
+  });
+}
 
 /// A complete file that reads back to the same values.
 std::string to_yaml(Config config);

@@ -69,7 +69,7 @@ Choice choice(Enum& value) {
 }  // namespace
 
 std::vector<Field> fields_of(Config& config) {
-  auto& [run, model, data, batch, parallel, optimizer, schedule, train] = config;
+  auto& [run, model, data, batch, parallel, optimizer, schedule, train, checkpoint] = config;
   return {
       {"run.name", &run.name},
       {"run.output_dir", &run.output_dir},
@@ -132,11 +132,27 @@ std::vector<Field> fields_of(Config& config) {
       {"train.log_interval", &train.log_interval},
       {"train.eval_interval", &train.eval_interval},
       {"train.eval_batches", &train.eval_batches},
+
+      {"checkpoint.interval", &checkpoint.interval},
+      {"checkpoint.keep", &checkpoint.keep},
+      {"checkpoint.keep_every", &checkpoint.keep_every},
+      {"checkpoint.resume", &checkpoint.resume},
+      {"checkpoint.initialize_from", &checkpoint.initialize_from},
+      {"checkpoint.async", &checkpoint.async},
+      {"checkpoint.verify", &checkpoint.verify},
   };
 }
 
 std::vector<Field> fields_of(DataFileConfig& file, const std::string& entry) {
   return {{entry + ".path", &file.path}, {entry + ".weight", &file.weight}};
+}
+
+std::vector<Setting> settings_of(Config config) {
+  std::vector<Setting> settings;
+  for (const Field& field : fields_of(config)) {
+    settings.push_back({field.key, text_of(field.value)});
+  }
+  return settings;
 }
 
 std::string quoted(std::string_view text) {

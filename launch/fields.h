@@ -14,6 +14,7 @@
 #include <variant>
 #include <vector>
 
+#include "trainer/checkpoint/training_json.h"
 #include "trainer/config.h"
 
 namespace redspine {
@@ -37,6 +38,9 @@ struct Field {
 std::vector<Field> fields_of(Config& config);
 /// The keys of one entry of a list of data files; `entry` is "data.train[0]".
 std::vector<Field> fields_of(DataFileConfig& file, const std::string& entry);
+
+/// Every key with its value as text, as a checkpoint records it.
+std::vector<Setting> settings_of(Config config);
 
 /// The value as it is written in YAML, and read again to the same bits. A list is in flow style.
 /// Empty for an optional without a value.

@@ -4,18 +4,22 @@
 
 #include <cstdio>
 #include <exception>
-#include <filesystem>
-#include <fstream>
+#include <optional>
 #include <sstream>
 
 #include "launch/agree.h"
 #include "launch/command.h"
 #include "launch/config_file.h"
+#include "launch/fields.h"
 #include "launch/layout.h"
+#include "launch/run_start.h"
 #include "launch/threads.h"
-#include "launch/version.h"
+#include "parallel/failure.h"
 #include "parallel/mpi_session.h"
 #include "tensor/device.h"
+#include "trainer/checkpoint/loader.h"
+#include "trainer/checkpoint/saver.h"
+#include "trainer/requests.h"
 #include "trainer/training_run.h"
 
 namespace redspine {
@@ -80,39 +84,61 @@ ThreadPlan agree_on_threads(const RankGroup& world, std::vector<std::string>& ho
   return plan_threads(ranks);
 }
 
-/// Makes the run's folder with the effective configuration in it. Rank 0 alone.
-void prepare_run_directory(const Config& config) {
-  const std::filesystem::path directory = run_directory(config.run);
-  std::error_code failure;
-  std::filesystem::create_directories(directory, failure);
-  const std::filesystem::path path = directory / "config.yaml";
-  std::ofstream file;
-  if (!failure) {
-    file.open(path);
-    file << fmt::format("# The effective configuration of this run, by redspine {}.\n",
-                        version_number())
-         << to_yaml(config);
-    file.close();
-    if (!file) failure = std::error_code(errno, std::generic_category());
-  }
-  if (failure) {
-    throw ConfigError("run.output_dir",
-                      fmt::format("cannot write {}: {}", path.string(), failure.message()));
+/// Weights and moments of the place where the run goes on; nothing to load at a fresh start.
+void load(const Config& config, const RunStart& start, Trainer& trainer, Device& device) {
+  const ParameterStore& parameters = trainer.model().parameters();
+  if (start.resumed) {
+    load_state(start.resumed->directory, config.model, parameters, trainer.tensors(), device);
+  } else if (!config.checkpoint.initialize_from.empty()) {
+    try {
+      load_weights(config.checkpoint.initialize_from, config.model, parameters, device);
+    } catch (const ConfigError& error) {
+      throw ConfigError("checkpoint.initialize_from", error.what());
+    }
   }
 }
 
-/// Ends the whole job where this rank alone fails, while the trainer is still there: its end would
-/// wait for collectives that the other ranks never join.
-void run_or_abort(const MpiSession& session, Trainer& trainer, const Config& config) {
+int run(const RankGroup& world, const EffectiveConfig& effective, const RunStart& start,
+        const StopSignals& signals, Trainer& trainer, Device& device) {
+  const Config& config = effective.config;
+  agree_with_places(world, effective, [&] {
+    load(config, start, trainer, device);
+    return true;
+  });
+  std::optional<std::string> resumed_from;
+  if (start.resumed) resumed_from = start.resumed->directory;
+  CheckpointSaver saver(
+      {.model = config.model,
+       .mode = config.checkpoint.async ? SaveMode::asynchronous : SaveMode::synchronous,
+       .retention = {.keep = config.checkpoint.keep,
+                     .keep_every = config.checkpoint.keep_every,
+                     .resumed_from = resumed_from}},
+      start.store, trainer.mesh(), trainer.model().parameters(), device);
+  RequestWatch watch(run_directory(config.run), world.rank(), signals);
+  const RunEnd end = run_training(
+      trainer, config,
+      {.run_id = start.store.run_id(), .settings = settings_of(config), .resumed = start.resumed},
+      {.saver = saver, .watch = watch});
+  return end == RunEnd::stopped ? kExitStopped : kExitDone;
+}
+
+/// Where this rank alone fails, ends the whole job while the trainer is still there: its end would
+/// wait for collectives that the other ranks never join. Where all fail, they end in order.
+template <class Action>
+int run_or_abort(const MpiSession& session, const Action& action) {
+  const RankGroup& world = session.world();
   try {
-    run_training(trainer, config);
+    return action();
+  } catch (const CollectiveError& error) {
+    if (world.rank() == 0) tell(world, error.what());
+    return kExitFailed;
   } catch (const std::exception& error) {
-    tell(session.world(), error.what());
+    tell(world, error.what());
     session.abort(kExitFailed);
   }
 }
 
-int train(const MpiSession& session, Words words) {
+int train(const MpiSession& session, const StopSignals& signals, Words words) {
   const RankGroup& world = session.world();
   const Order order = agree(world, [&] { return read_order(words, world.size()); });
   const Config& config = order.effective.config;
@@ -124,16 +150,7 @@ int train(const MpiSession& session, Words words) {
     for (const std::string& warning : plan.warnings) tell(world, "warning: " + warning);
   }
 
-  const auto with_place_of_key = [&](auto&& action) {
-    return agree(world, [&] {
-      try {
-        return action();
-      } catch (const ConfigError& error) {
-        throw with_places(error, order.effective);
-      }
-    });
-  };
-  RunData data = with_place_of_key([&] { return RunData(config); });
+  RunData data = agree_with_places(world, order.effective, [&] { return RunData(config); });
   if (order.is_dry_run) {
     if (world.rank() == 0) {
       fmt::print("{}\n{}", to_yaml_with_origins(order.effective),
@@ -141,15 +158,13 @@ int train(const MpiSession& session, Words words) {
     }
     return kExitDone;
   }
-  with_place_of_key([&] {
-    if (world.rank() == 0) prepare_run_directory(config);
-    return true;
-  });
-
+  const RunStart start = start_run(world, order.effective);
   const auto device = make_cpu_device(plan.num_threads[static_cast<std::size_t>(world.rank())]);
-  Trainer trainer(config, data, world, *device);
-  run_or_abort(session, trainer, config);
-  return kExitDone;
+  const TrainingProgress progress =
+      start.resumed ? start.resumed->record.progress : TrainingProgress{};
+  Trainer trainer(config, data, world, *device, progress);
+  return run_or_abort(
+      session, [&] { return run(world, order.effective, start, signals, trainer, *device); });
 }
 
 }  // namespace
@@ -161,9 +176,10 @@ int run_train(Words words) {
     fmt::print("redspine train --config FILE [--set KEY=VALUE ...] [--dry-run]\n\n{}", text.str());
     return kExitDone;
   }
+  const StopSignals signals;
   const MpiSession session(nullptr, nullptr);
   try {
-    return train(session, words);
+    return train(session, signals, words);
   } catch (const Refused&) {
     return kExitMistake;
   } catch (const std::exception& error) {

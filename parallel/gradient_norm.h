@@ -3,16 +3,14 @@
 
 #include <span>
 
-#include "parallel/rank_group.h"
 #include "tensor/device.h"
 
 namespace redspine {
 
-/// sqrt of the sum of squares over all parameters, in f64. `owned` are the gradients (already
-/// added up over the data axis) that this rank counts; over the tensor axis they cover every
-/// parameter exactly once. Collective over `tensor`; the same bits on every rank. A non-finite
-/// gradient anywhere makes it non-finite on every rank.
-double global_gradient_norm(Device& device, std::span<const ConstTensorView> owned,
-                            const RankGroup& tensor);
+/// This rank's summand of the squared norm, in f64. `owned` are the gradients (already added up
+/// over the data axis) that this rank counts; over the tensor axis they cover every parameter
+/// exactly once, so that the root of the ranks' sum is the norm. A non-finite gradient makes it
+/// non-finite. Local.
+double sum_of_squares(Device& device, std::span<const ConstTensorView> owned);
 
 }  // namespace redspine

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 #include <numeric>
 
@@ -88,6 +89,33 @@ std::vector<std::string> RankGroup::all_gather(const std::string& bytes) const {
 }
 
 void RankGroup::barrier() const { check_mpi(MPI_Barrier(handle_->communicator), "MPI_Barrier"); }
+
+namespace {
+
+// MPI counts are `int`; longer messages go in pieces of this many bytes.
+constexpr std::size_t kMaxMessageBytes = std::size_t{1} << 30;
+
+}  // namespace
+
+void RankGroup::send(std::span<const std::byte> bytes, int to) const {
+  while (!bytes.empty()) {
+    const std::size_t count = std::min(bytes.size(), kMaxMessageBytes);
+    check_mpi(
+        MPI_Send(bytes.data(), static_cast<int>(count), MPI_BYTE, to, 0, handle_->communicator),
+        "MPI_Send");
+    bytes = bytes.subspan(count);
+  }
+}
+
+void RankGroup::receive(std::span<std::byte> bytes, int from) const {
+  while (!bytes.empty()) {
+    const std::size_t count = std::min(bytes.size(), kMaxMessageBytes);
+    check_mpi(MPI_Recv(bytes.data(), static_cast<int>(count), MPI_BYTE, from, 0,
+                       handle_->communicator, MPI_STATUS_IGNORE),
+              "MPI_Recv");
+    bytes = bytes.subspan(count);
+  }
+}
 
 RankGroup RankGroup::split(int color) const {
   MPI_Comm part = MPI_COMM_NULL;

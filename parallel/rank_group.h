@@ -1,8 +1,9 @@
 // The processes along one axis (or all of them), and the collectives on host memory that coordinate
-// them. Everything but rank() and size() is collective and blocks; every rank calls it in the same
-// order, from one thread at a time.
+// them. Everything but rank() and size() is collective (send and receive: over the two) and blocks;
+// every rank calls it in the same order, from one thread at a time.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -33,6 +34,9 @@ class RankGroup {
   /// What every rank gave, by rank. Lengths may differ.
   std::vector<std::string> all_gather(const std::string& bytes) const;
   void barrier() const;
+  /// From one rank to another, in the order of the calls; both give the same number of bytes.
+  void send(std::span<const std::byte> bytes, int to) const;
+  void receive(std::span<std::byte> bytes, int from) const;
 
   /// The ranks that gave the same `color`, in the order of this group.
   RankGroup split(int color) const;

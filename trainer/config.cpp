@@ -129,6 +129,15 @@ void TrainConfig::validate(Mistakes& mistakes) const {
   check_count(mistakes, "train.eval_batches", eval_batches, 0);
 }
 
+void CheckpointConfig::validate(Mistakes& mistakes) const {
+  check_count(mistakes, "checkpoint.interval", interval, 0);
+  check_count(mistakes, "checkpoint.keep", keep, 0);
+  check_count(mistakes, "checkpoint.keep_every", keep_every, 0);
+  if (resume.empty()) {
+    mistakes.add("checkpoint.resume", "is empty; legal: auto, none, or a checkpoint's directory");
+  }
+}
+
 void Config::validate(Mistakes& mistakes, int world_size) const {
   run.validate(mistakes);
   model.validate(mistakes);
@@ -138,6 +147,7 @@ void Config::validate(Mistakes& mistakes, int world_size) const {
   optimizer.validate(mistakes);
   schedule.validate(mistakes);
   train.validate(mistakes);
+  checkpoint.validate(mistakes);
 
   if (batch.sequence_length > model.max_sequence_length) {
     mistakes.add("batch.sequence_length",

@@ -66,6 +66,18 @@ struct TrainConfig {
   void validate(Mistakes& mistakes) const;
 };
 
+struct CheckpointConfig {
+  std::int64_t interval = 500;  // steps; 0 = only at the end
+  std::int64_t keep = 3;        // newest so many; 0 = all
+  std::int64_t keep_every = 0;  // additionally every so many steps, for ever; 0 = none
+  std::string resume = "auto";  // auto | none | a checkpoint's directory
+  std::string initialize_from;  // a directory of weights, ours or transformers'; fresh optimizer
+  bool async = true;            // write in the background, from a copy in host memory
+  bool verify = true;           // check every hash before resuming
+
+  void validate(Mistakes& mistakes) const;
+};
+
 struct Config {
   RunConfig run;
   ModelConfig model;
@@ -75,6 +87,7 @@ struct Config {
   OptimizerConfig optimizer;
   ScheduleConfig schedule;
   TrainConfig train;
+  CheckpointConfig checkpoint;
 
   std::int64_t num_data_ranks(int world_size) const { return world_size / parallel.tensor; }
   /// Micro-batches that each rank adds up to a step.

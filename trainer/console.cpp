@@ -49,8 +49,9 @@ void Console::say(const std::string& text) {
 void Console::show(const StepReport& report) {
   // The first steps are slower than the rest, so the average starts from the newest value.
   constexpr double kKeep = 0.9;
+  ++num_shown_;
   mean_seconds_ =
-      report.step <= 2 ? report.seconds : kKeep * mean_seconds_ + (1.0 - kKeep) * report.seconds;
+      num_shown_ <= 2 ? report.seconds : kKeep * mean_seconds_ + (1.0 - kKeep) * report.seconds;
   const double left = mean_seconds_ * static_cast<double>(num_steps_ - report.step);
   const std::string line = fmt::format(
       "step {:>{}}/{}  loss {:.4f}  grad norm {:.3f}  lr {:.2e}  {:.0f} tokens/s  left {}{}",

@@ -28,7 +28,8 @@ class Console {
   std::int64_t num_steps_;
   bool is_terminal_;
   bool has_progress_ = false;
-  double mean_seconds_ = 0.0;  // of a step, exponential average; for the remaining time
+  std::int64_t num_shown_ = 0;  // steps
+  double mean_seconds_ = 0.0;   // of a step, exponential average; for the remaining time
 };
 
 /// "1d 02:03:04" or "02:03:04" or "03:04".

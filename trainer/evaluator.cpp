@@ -20,7 +20,8 @@ Evaluator::Evaluator(const ValidationData& data, Gpt& model, BatchFeed& feed, Pl
 
 // Data ranks take micro-batches in turn. Where the windows run out, a rank computes on rows without
 // targets, so that all of them make the same collective calls.
-ValidationReport Evaluator::evaluate(std::int64_t step) {
+std::optional<ValidationReport> Evaluator::evaluate(std::int64_t step,
+                                                    const std::function<Requests()>& poll) {
   const RankGroup& data_axis = placement_.mesh.group(Axis::data);
   const MicroBatchShape shape = feed_.shape();
   const auto num_tokens = static_cast<std::size_t>(shape.num_sequences * shape.sequence_length);
@@ -29,6 +30,10 @@ ValidationReport Evaluator::evaluate(std::int64_t step) {
   double totals[2] = {0.0, 0.0};  // loss, tokens
   for (std::int64_t begin = 0; begin < num_windows_;
        begin += shape.num_sequences * data_axis.size()) {
+    if (poll && agree_on(poll(), placement_.mesh.world()).stops()) {
+      model_.take_loss_sum();
+      return std::nullopt;
+    }
     const std::int64_t first =
         std::min(begin + shape.num_sequences * data_axis.rank(), num_windows_);
     const std::int64_t count = std::min(shape.num_sequences, num_windows_ - first);
@@ -42,7 +47,7 @@ ValidationReport Evaluator::evaluate(std::int64_t step) {
   }
   totals[0] = model_.take_loss_sum();
   data_axis.all_reduce(totals, ReduceOp::sum);
-  return {
+  return ValidationReport{
       .step = step, .loss = totals[0] / totals[1], .tokens = static_cast<std::int64_t>(totals[1])};
 }
 

@@ -2,6 +2,9 @@
 // number. Collective. Changes nothing that training depends on.
 #pragma once
 
+#include <functional>
+#include <optional>
+
 #include "data/dataset.h"
 #include "model/gpt.h"
 #include "trainer/batch_feed.h"
@@ -15,7 +18,9 @@ class Evaluator {
   Evaluator(const ValidationData& data, Gpt& model, BatchFeed& feed, Placement placement,
             std::int64_t max_windows);
 
-  ValidationReport evaluate(std::int64_t step);
+  /// Nothing where `poll`, if it is one, tells on any rank that the run has to stop.
+  std::optional<ValidationReport> evaluate(std::int64_t step,
+                                           const std::function<Requests()>& poll);
 
  private:
   const ValidationData& data_;

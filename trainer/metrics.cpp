@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tensor/error.h"
+#include "trainer/checkpoint/files.h"
 
 namespace redspine {
 namespace {
@@ -18,9 +19,31 @@ nlohmann::ordered_json number(double value) {
   return fmt::format("{}", value);
 }
 
+// Rewrites the file where it has lines that go.
+void keep_lines(const std::string& path, std::int64_t last_step) {
+  std::ifstream file(path);
+  std::string kept;
+  std::int64_t num_dropped = 0;
+  for (std::string line; std::getline(file, line);) {
+    const auto object = nlohmann::json::parse(line, nullptr, false);
+    const bool is_whole = !file.eof() && object.is_object() && object.contains("step") &&
+                          object["step"].is_number_integer();
+    if (is_whole && object["step"].get<std::int64_t>() <= last_step) {
+      kept += line + '\n';
+    } else {
+      ++num_dropped;
+    }
+  }
+  file.close();
+  if (num_dropped > 0) replace_text(path, kept);
+}
+
 }  // namespace
 
-MetricsLog::MetricsLog(const std::string& path) : path_(path), file_(path, std::ios::trunc) {
+MetricsLog::MetricsLog(const std::string& path, std::optional<std::int64_t> resumed_step)
+    : path_(path) {
+  if (resumed_step) keep_lines(path, *resumed_step);
+  file_.open(path, resumed_step ? std::ios::app : std::ios::trunc);
   if (!file_) throw Error(fmt::format("cannot write {}: {}", path, std::strerror(errno)));
 }
 
@@ -45,6 +68,21 @@ void MetricsLog::write(const ValidationReport& report) {
               {"step", report.step},
               {"loss", number(report.loss)},
               {"tokens", report.tokens}});
+}
+
+void MetricsLog::write(const SaveReport& report) {
+  write_line({{"kind", "checkpoint"},
+              {"step", report.step},
+              {"path", report.path},
+              {"stall_seconds", report.stall_seconds},
+              {"bytes", report.bytes}});
+}
+
+void MetricsLog::write_event(const std::string& name, std::int64_t step,
+                             const nlohmann::ordered_json& more) {
+  nlohmann::ordered_json line = {{"kind", "event"}, {"event", name}, {"step", step}};
+  line.update(more);
+  write_line(line);
 }
 
 void MetricsLog::write_line(const nlohmann::ordered_json& object) {

@@ -3,8 +3,10 @@
 // are not finite print as strings ("nan", "inf", "-inf").
 #pragma once
 
+#include <cstdint>
 #include <fstream>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 
 #include "trainer/report.h"
@@ -13,11 +15,16 @@ namespace redspine {
 
 class MetricsLog {
  public:
-  /// Starts a new file. Throws Error where it cannot be written.
-  explicit MetricsLog(const std::string& path);
+  /// Starts a new file, or goes on with the one that is there: without what it says of steps after
+  /// `resumed_step`, and without lines that a crash cut short. Throws Error where it cannot be
+  /// written.
+  MetricsLog(const std::string& path, std::optional<std::int64_t> resumed_step);
 
   void write(const StepReport& report);
   void write(const ValidationReport& report);
+  void write(const SaveReport& report);
+  /// {"kind":"event","event":name,"step":step} and the fields of `more`, an object.
+  void write_event(const std::string& name, std::int64_t step, const nlohmann::ordered_json& more);
 
  private:
   void write_line(const nlohmann::ordered_json& object);

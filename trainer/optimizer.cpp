@@ -7,12 +7,14 @@
 
 namespace redspine {
 
-Optimizer::Optimizer(const OptimizerConfig& config, Device& device, ParameterStore& store)
+Optimizer::Optimizer(const OptimizerConfig& config, Device& device, ParameterStore& store,
+                     std::int64_t num_updates)
     : config_(config),
       device_(device),
       store_(store),
       exp_avg_(device, DType::f32, store.values().shape()),
-      exp_avg_sq_(device, DType::f32, store.values().shape()) {}
+      exp_avg_sq_(device, DType::f32, store.values().shape()),
+      num_updates_(num_updates) {}
 
 void Optimizer::update(double learning_rate, double gradient_scale) {
   ++num_updates_;

@@ -11,22 +11,27 @@ namespace redspine {
 
 class Optimizer {
  public:
-  /// `device` and `store` outlive it.
-  Optimizer(const OptimizerConfig& config, Device& device, ParameterStore& store);
+  /// `device` and `store` outlive it. Goes on after `num_updates`, whose moments are still to be
+  /// loaded if there were any.
+  Optimizer(const OptimizerConfig& config, Device& device, ParameterStore& store,
+            std::int64_t num_updates = 0);
 
   /// One update with gradient * gradient_scale. Matrices decay, vectors do not.
   void update(double learning_rate, double gradient_scale);
 
   /// Updates so far; bias correction depends on it, not on the step, which may have been skipped.
   std::int64_t num_updates() const { return num_updates_; }
+  /// The moments, laid out as the store's flat buffers.
+  TensorView exp_avg() const { return exp_avg_; }
+  TensorView exp_avg_sq() const { return exp_avg_sq_; }
 
  private:
   OptimizerConfig config_;
   Device& device_;
   ParameterStore& store_;
-  Tensor exp_avg_;  // laid out as the store's flat buffers
+  Tensor exp_avg_;
   Tensor exp_avg_sq_;
-  std::int64_t num_updates_ = 0;
+  std::int64_t num_updates_;
 };
 
 /// The factor that brings a gradient of global norm `norm` down to `max_norm`, as

@@ -3,6 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+
+#include "trainer/requests.h"
 
 namespace redspine {
 
@@ -18,6 +21,14 @@ struct StepReport {
   double seconds;            // of this step, without evaluation
   double tokens_per_second;  // over all ranks
   double tflops_per_rank;
+  Requests requests;  // what ranks had been asked when the step began
+};
+
+struct SaveReport {
+  std::int64_t step;
+  std::string path;
+  std::int64_t bytes;    // of the tensors
+  double stall_seconds;  // how long training stood still
 };
 
 struct ValidationReport {

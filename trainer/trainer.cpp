@@ -1,5 +1,7 @@
 #include "trainer/trainer.h"
 
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 
@@ -26,12 +28,28 @@ MicroBatchShape micro_batch_shape(const BatchConfig& batch) {
   return {.num_sequences = batch.micro_batch_size, .sequence_length = batch.sequence_length};
 }
 
-PrefetcherOptions prefetcher_options(const Config& config, const RankGroup& data_axis) {
-  return {.samples_consumed = 0,
+PrefetcherOptions prefetcher_options(const Config& config, const RankGroup& data_axis,
+                                     std::int64_t samples_consumed) {
+  return {.samples_consumed = samples_consumed,
           .global_batch_size = config.batch.global_batch_size,
           .data_rank = data_axis.rank(),
           .num_data_ranks = data_axis.size()};
 }
+
+// A sum of a step, and with it what the ranks were asked: first over one axis, then over the other,
+// which makes it the world's.
+struct StepSums {
+  double value;
+  Requests requests;
+
+  void add_over(const RankGroup& axis) {
+    std::array<double, 1 + kNumRequests> sums{value};
+    std::copy(requests.counts.begin(), requests.counts.end(), sums.begin() + 1);
+    axis.all_reduce(sums, ReduceOp::sum);
+    value = sums[0];
+    std::copy(sums.begin() + 1, sums.end(), requests.counts.begin());
+  }
+};
 
 std::optional<Evaluator> make_evaluator(const Config& config, const RunData& data, Gpt& model,
                                         BatchFeed& feed, Placement placement) {
@@ -45,24 +63,27 @@ std::optional<Evaluator> make_evaluator(const Config& config, const RunData& dat
 RunData::RunData(const Config& config)
     : training(config.data, training_data_options(config)), validation(open_validation(config)) {}
 
-Trainer::Trainer(const Config& config, RunData& data, const RankGroup& world, Device& device)
+Trainer::Trainer(const Config& config, RunData& data, const RankGroup& world, Device& device,
+                 const TrainingProgress& progress)
     : config_(config),
+      progress_(progress),
       device_(device),
       mesh_(world, static_cast<int>(config.parallel.tensor), device),
       num_micro_batches_(config.num_accumulation_steps(world.size())),
       model_(config.model, micro_batch_shape(config.batch), config.run.seed, {device, mesh_}),
-      optimizer_(config.optimizer, device, model_.parameters()),
+      optimizer_(config.optimizer, device, model_.parameters(), progress.num_updates),
       reducer_(device, mesh_, model_.parameters().buckets(), num_micro_batches_),
       feed_(device, micro_batch_shape(config.batch)),
       evaluator_(make_evaluator(config, data, model_, feed_, {device, mesh_})),
-      prefetcher_(data.training, prefetcher_options(config, mesh_.group(Axis::data))) {}
+      prefetcher_(data.training,
+                  prefetcher_options(config, mesh_.group(Axis::data), progress.samples_consumed)) {}
 
-StepReport Trainer::train_step() {
+StepReport Trainer::train_step(const Requests& mine) {
   const auto start = std::chrono::steady_clock::now();
   const RankGroup& data_axis = mesh_.group(Axis::data);
   const std::int64_t batch_size = config_.batch.global_batch_size;
   const auto num_tokens = static_cast<double>(batch_size * config_.batch.sequence_length);
-  ++step_;
+  ++progress_.step;
 
   const Batch batch = prefetcher_.next();
   device_.zero(model_.parameters().gradients());
@@ -72,37 +93,53 @@ StepReport Trainer::train_step() {
   }
   reducer_.finish();
 
-  const double loss = data_axis.all_reduce(model_.take_loss_sum(), ReduceOp::sum) / num_tokens;
-  const double norm = global_gradient_norm(device_, model_.parameters().owned_gradients(),
-                                           mesh_.group(Axis::tensor));
+  StepSums sums{.value = model_.take_loss_sum(), .requests = mine};
+  sums.add_over(data_axis);
+  const double loss = sums.value / num_tokens;
+  sums.value = sum_of_squares(device_, model_.parameters().owned_gradients());
+  sums.add_over(mesh_.group(Axis::tensor));
+  const double norm = std::sqrt(sums.value);
   const double learning_rate =
-      config_.optimizer.learning_rate * schedule_factor(config_.schedule, step_);
+      config_.optimizer.learning_rate * schedule_factor(config_.schedule, progress_.step);
   // Both numbers are the same bits on every rank, so all ranks decide alike.
   const bool is_finite = std::isfinite(loss) && std::isfinite(norm);
   if (is_finite) {
     optimizer_.update(learning_rate, clip_factor(norm, config_.optimizer.max_gradient_norm));
   }
   const std::uint64_t batch_hash = data_axis.sum(batch.hash);
+  progress_.samples_consumed += batch_size;
+  progress_.tokens_consumed += batch_size * config_.batch.sequence_length;
+  progress_.num_updates = optimizer_.num_updates();
+  progress_.num_skipped_in_a_row = is_finite ? 0 : progress_.num_skipped_in_a_row + 1;
 
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   const double flops =
       num_tokens * training_flops_per_token(config_.model, config_.batch.sequence_length);
-  return {.step = step_,
+  return {.step = progress_.step,
           .loss = loss,
           .gradient_norm = norm,
           .learning_rate = learning_rate,
-          .tokens = step_ * batch_size * config_.batch.sequence_length,
-          .samples = step_ * batch_size,
+          .tokens = progress_.tokens_consumed,
+          .samples = progress_.samples_consumed,
           .batch_hash = batch_hash,
           .applied = is_finite,
           .seconds = seconds.count(),
           .tokens_per_second = num_tokens / seconds.count(),
-          .tflops_per_rank = flops / seconds.count() / mesh_.world().size() * 1e-12};
+          .tflops_per_rank = flops / seconds.count() / mesh_.world().size() * 1e-12,
+          .requests = sums.requests};
 }
 
-std::optional<ValidationReport> Trainer::evaluate() {
-  if (!evaluator_) return std::nullopt;
-  return evaluator_->evaluate(step_);
+std::optional<ValidationReport> Trainer::evaluate(const std::function<Requests()>& poll) {
+  std::optional<ValidationReport> report;
+  if (evaluator_) report = evaluator_->evaluate(progress_.step, poll);
+  progress_.is_evaluation_pending = evaluator_ && !report;
+  return report;
+}
+
+TrainingTensors Trainer::tensors() {
+  return {.values = model_.parameters().values(),
+          .exp_avg = optimizer_.exp_avg(),
+          .exp_avg_sq = optimizer_.exp_avg_sq()};
 }
 
 }  // namespace redspine

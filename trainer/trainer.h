@@ -1,8 +1,9 @@
-// The training of one model: steps and evaluations. Collective over the world: every rank
-// constructs a trainer with an equal configuration and makes the same calls. Writes nothing;
-// training_run.h does.
+// The training of one model: steps and evaluations, from wherever a run stands. Collective over the
+// world: every rank constructs a trainer with an equal configuration and makes the same calls.
+// Writes nothing; training_run.h does.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -11,6 +12,8 @@
 #include "model/gpt.h"
 #include "parallel/gradient_reducer.h"
 #include "trainer/batch_feed.h"
+#include "trainer/checkpoint/training_json.h"
+#include "trainer/checkpoint/training_state.h"
 #include "trainer/config.h"
 #include "trainer/evaluator.h"
 #include "trainer/optimizer.h"
@@ -29,20 +32,27 @@ struct RunData {
 
 class Trainer {
  public:
-  /// `config` is valid for the size of `world`; the others outlive the trainer.
-  Trainer(const Config& config, RunData& data, const RankGroup& world, Device& device);
+  /// `config` is valid for the size of `world`; the others outlive the trainer. It goes on from
+  /// `progress`, but with initial weights: those of a checkpoint are loaded into tensors().
+  Trainer(const Config& config, RunData& data, const RankGroup& world, Device& device,
+          const TrainingProgress& progress = {});
 
   /// One optimizer step, or, where the gradient is not finite on any rank, none on all of them.
-  StepReport train_step();
-  /// The validation loss at the present step; nothing where there is no validation data.
-  std::optional<ValidationReport> evaluate();
+  /// `mine` is what this rank has been asked; the ranks agree on it along the way.
+  StepReport train_step(const Requests& mine = {});
+  /// The validation loss at the present step; nothing where there is no validation data, or where
+  /// `poll` tells on any rank that the run has to stop.
+  std::optional<ValidationReport> evaluate(const std::function<Requests()>& poll = {});
 
-  std::int64_t step() const { return step_; }
+  const TrainingProgress& progress() const { return progress_; }
+  /// All that changes with the steps, besides progress(); on the device.
+  TrainingTensors tensors();
   Gpt& model() { return model_; }
   const ProcessMesh& mesh() const { return mesh_; }
 
  private:
   Config config_;
+  TrainingProgress progress_;
   Device& device_;
   ProcessMesh mesh_;
   std::int64_t num_micro_batches_;  // a rank and step
@@ -52,7 +62,6 @@ class Trainer {
   BatchFeed feed_;
   std::optional<Evaluator> evaluator_;
   Prefetcher prefetcher_;
-  std::int64_t step_ = 0;
 };
 
 }  // namespace redspine

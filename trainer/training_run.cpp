@@ -2,9 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "tensor/error.h"
-#include "trainer/console.h"
-#include "trainer/metrics.h"
+#include "parallel/failure.h"
+#include "trainer/run_log.h"
 
 namespace redspine {
 namespace {
@@ -12,57 +11,117 @@ namespace {
 // A gradient can be non-finite once in a while; if it stays so, the weights are beyond repair.
 constexpr int kMaxSkippedInARow = 10;
 
-// The outputs of a run, which rank 0 has.
-class Output {
- public:
-  explicit Output(const Config& config)
-      : config_(config),
-        metrics_(run_directory(config.run) + "/metrics.jsonl"),
-        console_(config.train.steps) {}
-
-  void record(const StepReport& report) {
-    const bool is_due = report.step % config_.train.log_interval == 0 || report.step == 1 ||
-                        report.step == config_.train.steps || !report.applied;
-    if (!is_due) return;
-    metrics_.write(report);
-    console_.show(report);
-  }
-  void record(const ValidationReport& report) {
-    metrics_.write(report);
-    console_.show(report);
-  }
-
- private:
-  const Config& config_;
-  MetricsLog metrics_;
-  Console console_;
-};
-
 bool is_evaluation_due(const TrainConfig& config, std::int64_t step) {
   return config.eval_interval > 0 && (step % config.eval_interval == 0 || step == config.steps);
 }
+
+bool is_save_due(const Config& config, std::int64_t step) {
+  const std::int64_t interval = config.checkpoint.interval;
+  return step == config.train.steps || (interval > 0 && step % interval == 0);
+}
+
+std::optional<std::int64_t> resumed_step(const RunIdentity& identity) {
+  if (!identity.resumed) return std::nullopt;
+  return identity.resumed->record.progress.step;
+}
+
+class Course {
+ public:
+  Course(Trainer& trainer, const Config& config, const RunIdentity& identity,
+         const RunServices& services)
+      : trainer_(trainer),
+        config_(config),
+        services_(services),
+        log_(config, resumed_step(identity), trainer.mesh().world().rank()),
+        last_saved_step_(resumed_step(identity)) {
+    record_.run_id = identity.run_id;
+    record_.num_data_ranks = trainer.mesh().group(Axis::data).size();
+    record_.num_tensor_ranks = trainer.mesh().group(Axis::tensor).size();
+    record_.settings = identity.settings;
+    if (!identity.resumed) return;
+    record_.loss = identity.resumed->record.loss;
+    record_.validation_loss = identity.resumed->record.validation_loss;
+    log_.record_resume(step(), identity.resumed->directory);
+  }
+
+  RunEnd run() {
+    if (trainer_.progress().is_evaluation_pending) evaluate();
+    Requests requests = agree();
+    while (step() < config_.train.steps && !requests.stops()) {
+      requests = train_step();
+      if (is_evaluation_due(config_.train, step())) {
+        evaluate();
+        requests = agree();
+      }
+      if (is_save_due(config_, step()) || requests.has(Request::save_file)) save();
+    }
+    if (step() >= config_.train.steps) {
+      services_.saver.wait();
+      return RunEnd::finished;
+    }
+    if (last_saved_step_ != step()) save();
+    services_.saver.wait();
+    log_.record_stop(step(), requests.stop_cause());
+    services_.watch.done(Request::stop_file);
+    return RunEnd::stopped;
+  }
+
+ private:
+  std::int64_t step() const { return trainer_.progress().step; }
+
+  Requests poll() {
+    Requests mine = services_.watch.poll();
+    if (services_.saver.has_failed()) mine.add(Request::failed_save);
+    return mine;
+  }
+  Requests agree() { return agree_on(poll(), trainer_.mesh().world()); }
+
+  Requests train_step() {
+    const StepReport report = trainer_.train_step(poll());
+    if (report.requests.has(Request::failed_save)) services_.saver.wait();  // throws on all ranks
+    log_.record(report);
+    services_.watch.expect_delay(report.seconds);
+    record_.loss = report.loss;
+    if (trainer_.progress().num_skipped_in_a_row >= kMaxSkippedInARow) {
+      throw CollectiveError(
+          fmt::format("the gradient was not finite in {} steps in a row, up to "
+                      "step {}",
+                      kMaxSkippedInARow, report.step));
+    }
+    return report.requests;
+  }
+
+  void evaluate() {
+    const std::optional<ValidationReport> report = trainer_.evaluate([this] { return poll(); });
+    if (!report) return;
+    log_.record(*report);
+    record_.validation_loss = report->loss;
+  }
+
+  void save() {
+    record_.progress = trainer_.progress();
+    const SaveReport report = services_.saver.save(trainer_.tensors(), record_);
+    log_.record(report);
+    services_.watch.expect_delay(report.stall_seconds);
+    services_.watch.done(Request::save_file);
+    last_saved_step_ = step();
+  }
+
+  Trainer& trainer_;
+  const Config& config_;
+  RunServices services_;
+  RunLog log_;
+  TrainingRecord record_;
+  std::optional<std::int64_t> last_saved_step_;
+};
 
 }  // namespace
 
 std::string run_directory(const RunConfig& config) { return config.output_dir + "/" + config.name; }
 
-void run_training(Trainer& trainer, const Config& config) {
-  std::optional<Output> output;
-  if (trainer.mesh().world().rank() == 0) output.emplace(config);
-  int num_skipped_in_a_row = 0;
-  while (trainer.step() < config.train.steps) {
-    const StepReport report = trainer.train_step();
-    if (output) output->record(report);
-    num_skipped_in_a_row = report.applied ? 0 : num_skipped_in_a_row + 1;
-    if (num_skipped_in_a_row == kMaxSkippedInARow) {
-      throw Error(fmt::format("the gradient was not finite in {} steps in a row, up to step {}",
-                              kMaxSkippedInARow, report.step));
-    }
-    if (is_evaluation_due(config.train, report.step)) {
-      const std::optional<ValidationReport> validation = trainer.evaluate();
-      if (output && validation) output->record(*validation);
-    }
-  }
+RunEnd run_training(Trainer& trainer, const Config& config, const RunIdentity& identity,
+                    const RunServices& services) {
+  return Course(trainer, config, identity, services).run();
 }
 
 }  // namespace redspine

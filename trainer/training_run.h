@@ -1,9 +1,15 @@
-// A run from its first step to its last: trains, evaluates when it is time, and reports on the
-// console and in metrics.jsonl. Collective over the world.
+// A run from where it starts to its last step, or to the one at which it is asked to stop: trains,
+// evaluates and saves when it is time, and reports on the console and in metrics.jsonl. Collective
+// over the world.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <vector>
 
+#include "trainer/checkpoint/resume.h"
+#include "trainer/checkpoint/saver.h"
+#include "trainer/requests.h"
 #include "trainer/trainer.h"
 
 namespace redspine {
@@ -11,8 +17,25 @@ namespace redspine {
 /// Where everything of a run lies: output_dir/name.
 std::string run_directory(const RunConfig& config);
 
-/// Trains up to train.steps. Rank 0 writes metrics.jsonl to the run's directory, which exists, and
-/// to standard output. Throws Error on every rank when the gradient stays non-finite.
-void run_training(Trainer& trainer, const Config& config);
+/// What a run works with, besides its trainer. Borrowed.
+struct RunServices {
+  CheckpointSaver& saver;
+  RequestWatch& watch;
+};
+
+/// What a run's records say about it.
+struct RunIdentity {
+  std::string run_id;
+  std::vector<Setting> settings;
+  std::optional<ResumePoint> resumed;
+};
+
+enum class RunEnd { finished, stopped };
+
+/// Trains up to train.steps and saves at the end. Stopped: with a checkpoint of the last step.
+/// Rank 0 writes metrics.jsonl to the run's directory, which exists, and to standard output.
+/// Throws CollectiveError when the gradient stays non-finite, or a checkpoint cannot be written.
+RunEnd run_training(Trainer& trainer, const Config& config, const RunIdentity& identity,
+                    const RunServices& services);
 
 }  // namespace redspine

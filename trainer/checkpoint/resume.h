@@ -29,17 +29,4 @@ std::optional<ResumePoint> find_resume_point(const ResumeOptions& options,
                                              const CheckpointStore& store, const RankGroup& world,
                                              const std::function<void(const std::string&)>& warn);
 
-/// What a changed setting does to a run that resumes.
-struct SettingChange {
-  std::string key;
-  std::string before;
-  std::string after;
-  std::string effect;
-  bool is_compatible = true;
-};
-
-/// Settings that differ, with what they affect; those that do not touch the training are left out.
-std::vector<SettingChange> changed_settings(const std::vector<Setting>& before,
-                                            const std::vector<Setting>& after);
-
 }  // namespace redspine

@@ -16,6 +16,7 @@
 #include "trainer/checkpoint/store.h"
 #include "trainer/checkpoint/training_json.h"
 #include "trainer/checkpoint/training_state.h"
+#include "trainer/report.h"
 
 namespace redspine {
 
@@ -25,12 +26,6 @@ struct SaverOptions {
   ModelConfig model;
   SaveMode mode = SaveMode::asynchronous;
   Retention retention;
-};
-
-struct SaveReport {
-  std::string path;
-  std::int64_t bytes = 0;      // of the tensors
-  double stall_seconds = 0.0;  // how long training stood still
 };
 
 class CheckpointSaver {

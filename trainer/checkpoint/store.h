@@ -44,6 +44,8 @@ class CheckpointStore {
   std::vector<std::string> remove_stale_partials() const;
 
  private:
+  bool is_ours_alone(std::int64_t step) const;
+
   std::string folder_;
   std::string run_id_;
 };

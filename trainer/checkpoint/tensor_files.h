@@ -24,6 +24,12 @@ class TensorFiles {
   /// tensor is in two files, or index and files disagree.
   static TensorFiles open(const std::string& directory, const std::string& stem);
 
+  /// Goes by `names` where a file of `transformers` leaves out the name of the model around the
+  /// blocks ("h.0.ln_1.weight" for "transformer.h.0.ln_1.weight"), and forgets what such files
+  /// hold beside parameters: masks, frequencies, and the copy of a tied head.
+  void adapt_to(const std::vector<std::string>& names);
+
+  const std::string& directory() const { return directory_; }
   /// Every tensor by name.
   const std::map<std::string, Place, std::less<>>& tensors() const { return tensors_; }
   /// ConfigError that names the directory where there is none.

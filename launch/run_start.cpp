@@ -1,0 +1,156 @@
+#include "launch/run_start.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <random>
+
+#include "launch/agree.h"
+#include "launch/fields.h"
+#include "launch/version.h"
+#include "trainer/checkpoint/files.h"
+#include "trainer/checkpoint/setting_changes.h"
+#include "trainer/training_run.h"
+
+namespace redspine {
+namespace {
+
+/// On rank 0 alone, but a mistake that it finds is one of all ranks.
+template <class Action>
+void on_rank_0(const RankGroup& world, const EffectiveConfig& effective, const Action& action) {
+  agree_with_places(world, effective, [&] {
+    if (world.rank() == 0) action();
+    return true;
+  });
+}
+
+void make_run_directory(const std::string& directory) {
+  std::error_code failure;
+  std::filesystem::create_directories(directory + "/checkpoints", failure);
+  if (failure) {
+    throw ConfigError("run.output_dir",
+                      fmt::format("cannot write {}: {}", directory, failure.message()));
+  }
+}
+
+void write_config(const std::string& directory, const Config& config) {
+  const std::string path = directory + "/config.yaml";
+  std::ofstream file(path);
+  file << fmt::format("# The effective configuration of this run, by redspine {}.\n",
+                      version_number())
+       << to_yaml(config);
+  file.close();
+  if (!file) {
+    throw ConfigError("run.output_dir",
+                      fmt::format("cannot write {}: {}", path,
+                                  std::error_code(errno, std::generic_category()).message()));
+  }
+}
+
+/// The name by which this run knows its own: the same for all starts in a directory.
+std::string run_id_of(const std::string& directory) {
+  constexpr std::size_t kDigits = 16;
+  const std::string path = directory + "/run_id";
+  if (std::filesystem::exists(path)) {
+    std::string id = read_text(path);
+    if (!id.empty() && id.back() == '\n') id.pop_back();
+    if (id.size() == kDigits && id.find_first_not_of("0123456789abcdef") == std::string::npos) {
+      return id;
+    }
+  }
+  std::random_device device;
+  const std::string id = fmt::format("{:08x}{:08x}", device(), device());
+  replace_text(path, id + "\n");
+  return id;
+}
+
+/// Checkpoints that a run leaves behind when it starts elsewhere must not be taken for its own.
+void set_aside_after(const CheckpointStore& store, std::int64_t last_step) {
+  for (const std::int64_t step : store.steps()) {
+    if (step <= last_step) continue;
+    const std::string path = store.path_of(step);
+    fmt::print("{}: set aside as {}\n", path, store.set_aside(step));
+  }
+}
+
+void tell_changes(const ResumePoint& resumed, const Config& config, const RankGroup& world) {
+  const TrainingRecord& record = resumed.record;
+  const int num_data_ranks = static_cast<int>(config.num_data_ranks(world.size()));
+  const int num_tensor_ranks = static_cast<int>(config.parallel.tensor);
+  if (num_data_ranks != record.num_data_ranks || num_tensor_ranks != record.num_tensor_ranks) {
+    fmt::print("layout: {} data x {} tensor -> {} data x {} tensor (losses by rounding alone)\n",
+               record.num_data_ranks, record.num_tensor_ranks, num_data_ranks, num_tensor_ranks);
+  }
+  for (const SettingChange& change : changed_settings(record.settings, settings_of(config))) {
+    fmt::print("{}: {} -> {} ({})\n", change.key, change.before, change.after, change.effect);
+  }
+}
+
+void refuse_incompatible(const ResumePoint& resumed, const Config& config) {
+  Mistakes mistakes;
+  for (const SettingChange& change :
+       changed_settings(resumed.record.settings, settings_of(config))) {
+    if (change.is_compatible) continue;
+    mistakes.add(change.key, fmt::format("is {}, but {} was saved with {}: {}", change.after,
+                                         resumed.directory, change.before, change.effect));
+  }
+  mistakes.throw_if_any();
+}
+
+void tell_start(const std::optional<ResumePoint>& resumed, const Config& config,
+                const RankGroup& world) {
+  if (resumed) {
+    const TrainingProgress& progress = resumed->record.progress;
+    fmt::print("resuming from {} after step {} ({} samples)\n", resumed->directory, progress.step,
+               progress.samples_consumed);
+    tell_changes(*resumed, config, world);
+    if (progress.step >= config.train.steps) {
+      fmt::print("all {} steps have been run: there is nothing to do\n", config.train.steps);
+    }
+  } else if (!config.checkpoint.initialize_from.empty()) {
+    fmt::print("starting at step 0 with the weights of {}\n", config.checkpoint.initialize_from);
+  } else {
+    fmt::print("starting at step 0 with new weights\n");
+  }
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+RunStart start_run(const RankGroup& world, const EffectiveConfig& effective) {
+  const Config& config = effective.config;
+  const std::string directory = run_directory(config.run);
+  const bool is_first = world.rank() == 0;
+  std::unique_ptr<RunLock> lock;
+  std::string run_id;
+  on_rank_0(world, effective, [&] {
+    make_run_directory(directory);
+    lock = std::make_unique<RunLock>(directory);
+    if (!lock->takeover().empty()) tell(world, lock->takeover());
+    run_id = run_id_of(directory);
+  });
+  CheckpointStore store(directory + "/checkpoints", world.all_gather(run_id).front());
+  std::optional<ResumePoint> resumed = agree_with_places(world, effective, [&] {
+    const ResumeOptions options{
+        .resume = config.checkpoint.resume,
+        .verification = config.checkpoint.verify ? Verification::full : Verification::sizes};
+    return find_resume_point(options, store, world,
+                             [&](const std::string& text) { tell(world, "warning: " + text); });
+  });
+  on_rank_0(world, effective, [&] {
+    if (resumed) refuse_incompatible(*resumed, config);
+    write_config(directory, config);
+    for (const std::string& path : store.remove_stale_partials()) {
+      fmt::print("{}: removed, an unfinished save\n", path);
+    }
+    if (config.checkpoint.resume != "auto") {
+      set_aside_after(store, resumed ? resumed->record.progress.step : -1);
+    }
+  });
+  if (is_first) tell_start(resumed, config, world);
+  return {.lock = std::move(lock), .store = std::move(store), .resumed = std::move(resumed)};
+}
+
+}  // namespace redspine

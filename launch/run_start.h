@@ -1,0 +1,27 @@
+// How a run begins, on all ranks together: its directory is taken and locked, what is there is
+// looked at, and the place where training goes on is found. Collective over the world.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "launch/config_file.h"
+#include "parallel/rank_group.h"
+#include "trainer/checkpoint/resume.h"
+#include "trainer/checkpoint/run_lock.h"
+#include "trainer/checkpoint/store.h"
+
+namespace redspine {
+
+struct RunStart {
+  std::unique_ptr<RunLock> lock;  // rank 0 has it
+  CheckpointStore store;
+  std::optional<ResumePoint> resumed;
+};
+
+/// Makes the run's directory, with the effective configuration in it, or takes the one that is
+/// there. Says where the run starts, and what has changed since it was saved. Refuses together
+/// (agree.h) what the user has to change.
+RunStart start_run(const RankGroup& world, const EffectiveConfig& effective);
+
+}  // namespace redspine

@@ -1,0 +1,26 @@
+#include "parallel/failure.h"
+
+#include <fmt/format.h>
+
+namespace redspine {
+
+void fail_together(const RankGroup& group, const std::string& failure) {
+  const std::vector<std::string> of_ranks = group.all_gather(failure);
+  for (std::size_t rank = 0; rank < of_ranks.size(); ++rank) {
+    if (!of_ranks[rank].empty()) {
+      throw CollectiveError(fmt::format("rank {}: {}", rank, of_ranks[rank]));
+    }
+  }
+}
+
+void run_together(const RankGroup& group, const std::function<void()>& action) {
+  std::string failure;
+  try {
+    action();
+  } catch (const std::exception& error) {
+    failure = error.what();
+  }
+  fail_together(group, failure);
+}
+
+}  // namespace redspine

@@ -1,0 +1,129 @@
+#include "trainer/checkpoint/loader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <unordered_map>
+
+#include "tensor/error.h"
+
+namespace redspine {
+namespace {
+
+std::vector<std::int64_t> dims_of(const Shape& shape) {
+  std::vector<std::int64_t> dims;
+  for (int dim = 0; dim < shape.rank(); ++dim) dims.push_back(shape[dim]);
+  return dims;
+}
+
+// Reads the rows and columns of `region` to values [rows][columns].
+void read_region(const TensorFiles& files, const std::string& name, const StoredTensor& tensor,
+                 const StoredRegion& region, std::span<float> values) {
+  const std::int64_t width = tensor.num_columns();
+  const std::int64_t row_size = region.columns.size();
+  if (row_size == width) {
+    files.read(name, region.rows.begin * width, values);
+    return;
+  }
+  for (std::int64_t row = 0; row < region.rows.size(); ++row) {
+    files.read(name, (region.rows.begin + row) * width + region.columns.begin,
+               values.subspan(static_cast<std::size_t>(row * row_size),
+                              static_cast<std::size_t>(row_size)));
+  }
+}
+
+Slab local_slab(const ParameterSpec& spec) {
+  return {.parameter_shape = spec.global_shape, .dim = spec.sharded_dim, .range = spec.local};
+}
+
+}  // namespace
+
+void check_tensors(const TensorFiles& files, std::span<const StoredTensor> tensors,
+                   StatePart part) {
+  const std::string prefix = prefix_of(part);
+  Mistakes mistakes;
+  std::set<std::string, std::less<>> expected;
+  for (const StoredTensor& tensor : tensors) {
+    const std::string name = prefix + tensor.name;
+    expected.insert(name);
+    const std::string shape = shape_text(dims_of(tensor.shape));
+    if (!files.contains(name)) {
+      mistakes.add(
+          "", fmt::format("{}: tensor {} of shape {}: is missing", files.directory(), name, shape));
+      continue;
+    }
+    const TensorFiles::Place& place = files.at(name);
+    if (place.entry->shape != dims_of(tensor.shape)) {
+      mistakes.add("",
+                   fmt::format("{}: tensor {}: has the shape {}; the configuration's model "
+                               "has {}",
+                               place.file->path(), name, shape_text(place.entry->shape), shape));
+    } else if (!is_real(place.entry->type)) {
+      mistakes.add("", fmt::format("{}: tensor {}: is {}; legal: F32, F16, BF16",
+                                   place.file->path(), name, name_of(place.entry->type)));
+    }
+  }
+  for (const auto& [name, place] : files.tensors()) {
+    if (!name.starts_with(prefix) || expected.contains(name)) continue;
+    mistakes.add("", fmt::format("{}: tensor {} of shape {}: the configuration's model has no such "
+                                 "tensor",
+                                 place.file->path(), name, shape_text(place.entry->shape)));
+  }
+  mistakes.throw_if_any();
+}
+
+void load_part(const TensorFiles& files, std::span<const StoredTensor> tensors, StatePart part,
+               const ParameterStore& store, TensorView flat, Device& device) {
+  std::unordered_map<std::string, const Parameter*> parameters;
+  for (const Parameter& parameter : store.parameters()) {
+    parameters[parameter.spec.name] = &parameter;
+  }
+  std::vector<float> region_values;
+  std::vector<float> slab_values;
+  for (const StoredTensor& tensor : tensors) {
+    const std::string name = prefix_of(part) + tensor.name;
+    for (const StoredPart& stored : tensor.parts) {
+      const Parameter& parameter = *parameters.at(stored.parameter);
+      const StoredRegion region = region_of(tensor, stored, local_slab(parameter.spec));
+      const auto count = static_cast<std::size_t>(region.count());
+      slab_values.resize(count);
+      if (tensor.orientation == Orientation::as_is) {
+        read_region(files, name, tensor, region, slab_values);
+      } else {
+        region_values.resize(count);
+        read_region(files, name, tensor, region, region_values);
+        copy_region_to_slab(slab_values, region_values, tensor, region);
+      }
+      device.upload(flat.slice(parameter.offset, region.count()),
+                    host_view(std::span<const float>(slab_values)));
+    }
+  }
+}
+
+void load_state(const std::string& directory, const ModelConfig& config,
+                const ParameterStore& store, const TrainingTensors& tensors, Device& device) {
+  const std::vector<StoredTensor> stored = stored_tensors(config);
+  const TensorFiles model = TensorFiles::open(directory, "model");
+  const TensorFiles optimizer = TensorFiles::open(directory, "optimizer");
+  check_tensors(model, stored, StatePart::value);
+  check_tensors(optimizer, stored, StatePart::exp_avg);
+  check_tensors(optimizer, stored, StatePart::exp_avg_sq);
+  for (const StatePart part : kStateParts) {
+    load_part(part == StatePart::value ? model : optimizer, stored, part, store,
+              view_of(tensors, part), device);
+  }
+}
+
+void load_weights(const std::string& directory, const ModelConfig& config,
+                  const ParameterStore& store, Device& device) {
+  const std::vector<StoredTensor> stored = stored_tensors(config);
+  TensorFiles files = TensorFiles::open(directory, "model");
+  std::vector<std::string> names;
+  for (const StoredTensor& tensor : stored) names.push_back(tensor.name);
+  files.adapt_to(names);
+  check_tensors(files, stored, StatePart::value);
+  load_part(files, stored, StatePart::value, store, store.values(), device);
+}
+
+}  // namespace redspine

@@ -1,0 +1,85 @@
+#include "trainer/checkpoint/manifest.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include "trainer/checkpoint/files.h"
+#include "trainer/checkpoint/json_reader.h"
+
+namespace redspine {
+namespace {
+
+constexpr std::int64_t kFormatVersion = 1;
+
+std::string checked_hash(const JsonReader& object, const std::string& key) {
+  constexpr std::size_t kDigits = 32;
+  std::string text = object.string(key);
+  if (text.size() != kDigits || text.find_first_not_of("0123456789abcdef") != std::string::npos) {
+    object.fail(key, text, "32 hexadecimal digits");
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string hash_text(std::string_view bytes) {
+  const XXH128_hash_t hash = XXH3_128bits(bytes.data(), bytes.size());
+  return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
+}
+
+std::int64_t Manifest::total_bytes() const {
+  std::int64_t total = 0;
+  for (const auto& [name, file] : files) total += file.bytes;
+  return total;
+}
+
+std::string manifest_to_json(const Manifest& manifest) {
+  nlohmann::ordered_json files;
+  for (const auto& [name, file] : manifest.files) {
+    nlohmann::ordered_json entry = {{"bytes", file.bytes}, {"xxh3_128", file.hash}};
+    if (!file.tensors.empty()) entry["tensors"] = file.tensors;
+    files[name] = std::move(entry);
+  }
+  const nlohmann::ordered_json json = {{"format_version", kFormatVersion},
+                                       {"run_id", manifest.run_id},
+                                       {"step", manifest.step},
+                                       {"files", files}};
+  return json.dump(1) + "\n";
+}
+
+Manifest manifest_from_json(std::string_view json, const std::string& path) {
+  const JsonReader reader(json, path);
+  const std::int64_t version = reader.integer("format_version");
+  if (version != kFormatVersion) {
+    reader.fail("format_version", fmt::format("{}", version), fmt::format("{}", kFormatVersion));
+  }
+  Manifest manifest{.run_id = reader.string("run_id"), .step = reader.integer("step"), .files = {}};
+  const JsonReader files = reader.object("files");
+  for (const std::string& name : files.keys()) {
+    if (name.empty() || name.find('/') != std::string::npos) {
+      files.fail(name, "a path", "a file of this directory");
+    }
+    const JsonReader file = files.object(name);
+    ManifestFile& entry = manifest.files[name];
+    entry.bytes = file.integer("bytes");
+    entry.hash = checked_hash(file, "xxh3_128");
+    if (!file.contains("tensors")) continue;
+    const JsonReader tensors = file.object("tensors");
+    for (const std::string& tensor : tensors.keys()) {
+      entry.tensors[tensor] = checked_hash(tensors, tensor);
+    }
+  }
+  return manifest;
+}
+
+Manifest read_manifest(const std::string& directory) {
+  const std::string path = directory + "/" + kManifestName;
+  if (::access(path.c_str(), F_OK) != 0) {
+    throw ConfigError(
+        "", fmt::format("{}: is no complete checkpoint: it has no {}", directory, kManifestName));
+  }
+  return manifest_from_json(read_text(path), path);
+}
+
+}  // namespace redspine

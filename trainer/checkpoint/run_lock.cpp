@@ -1,0 +1,116 @@
+#include "trainer/checkpoint/run_lock.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <sstream>
+
+#include "tensor/error.h"
+
+namespace redspine {
+namespace {
+
+// What a lock file says: "HOST PROCESS SLURM_JOB", the last "-" outside of Slurm.
+struct Holder {
+  std::string host;
+  pid_t process = 0;
+  std::string slurm_job = "-";
+};
+
+std::string environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr || *value == '\0' ? "-" : value;
+}
+
+Holder this_process() {
+  std::array<char, 256> host{};
+  if (::gethostname(host.data(), host.size() - 1) != 0) host = {"unknown"};
+  return {.host = host.data(), .process = ::getpid(), .slurm_job = environment("SLURM_JOB_ID")};
+}
+
+Holder read_holder(int descriptor) {
+  std::array<char, 512> text{};
+  const ssize_t size = ::pread(descriptor, text.data(), text.size() - 1, 0);
+  Holder holder;
+  if (size > 0) {
+    std::istringstream(std::string(text.data(), static_cast<std::size_t>(size))) >> holder.host >>
+        holder.process >> holder.slurm_job;
+  }
+  return holder;
+}
+
+[[noreturn]] void refuse(const std::string& path, const Holder& holder) {
+  throw ConfigError(
+      "run.name",
+      fmt::format("another job is at work in this run's directory: process {} on {}; if that job "
+                  "is gone, delete {}",
+                  holder.process, holder.host, path));
+}
+
+[[noreturn]] void fail(const std::string& path, const char* action) {
+  throw ConfigError("run.output_dir",
+                    fmt::format("{}: {} failed: {}", path, action, std::strerror(errno)));
+}
+
+/// Whether the open file is still the one of that name: its holder deletes it at its end.
+bool is_current(int descriptor, const std::string& path) {
+  struct stat open_file = {};
+  struct stat named_file = {};
+  return ::fstat(descriptor, &open_file) == 0 && ::stat(path.c_str(), &named_file) == 0 &&
+         open_file.st_ino == named_file.st_ino && open_file.st_dev == named_file.st_dev;
+}
+
+/// Nobody has the file locked as far as this host can tell; is the holder that it names dead?
+bool is_dead(const Holder& holder, const Holder& self, bool has_kernel_lock) {
+  if (holder.host.empty()) return true;  // killed before it wrote its name
+  // Slurm starts a job again only after the end of its earlier start, on whichever host.
+  if (self.slurm_job != "-" && holder.slurm_job == self.slurm_job) return true;
+  if (holder.host != self.host) return false;
+  return has_kernel_lock || (::kill(holder.process, 0) != 0 && errno == ESRCH);
+}
+
+}  // namespace
+
+RunLock::RunLock(const std::string& run_directory) : path_(run_directory + "/lock") {
+  const Holder self = this_process();
+  for (;;) {
+    descriptor_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (descriptor_ < 0) fail(path_, "opening the lock");
+    const bool has_kernel_lock = ::flock(descriptor_, LOCK_EX | LOCK_NB) == 0;
+    const bool is_held = !has_kernel_lock && errno == EWOULDBLOCK;
+    const Holder holder = read_holder(descriptor_);
+    if (is_held || !is_dead(holder, self, has_kernel_lock)) {
+      ::close(descriptor_);
+      refuse(path_, holder);
+    }
+    if (is_current(descriptor_, path_)) {
+      if (!holder.host.empty()) {
+        takeover_ = fmt::format("took over the lock of process {} on {}, which has ended",
+                                holder.process, holder.host);
+      }
+      break;
+    }
+    ::close(descriptor_);
+  }
+  const std::string text = fmt::format("{} {} {}\n", self.host, self.process, self.slurm_job);
+  if (::ftruncate(descriptor_, 0) != 0 ||
+      ::pwrite(descriptor_, text.data(), text.size(), 0) != static_cast<ssize_t>(text.size())) {
+    ::close(descriptor_);
+    fail(path_, "writing the lock");
+  }
+}
+
+RunLock::~RunLock() {
+  ::unlink(path_.c_str());
+  ::close(descriptor_);
+}
+
+}  // namespace redspine

@@ -1,0 +1,87 @@
+#include "trainer/checkpoint/save_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <set>
+
+namespace redspine {
+
+std::string stem_of(StatePart part) { return part == StatePart::value ? "model" : "optimizer"; }
+
+// The largest first, each to the rank that has the least so far. The model goes before the moments,
+// so that its files alone are balanced as well as they can be.
+SavePlan::SavePlan(std::span<const StoredTensor> tensors, int num_ranks) {
+  std::vector<std::size_t> by_size(tensors.size());
+  std::iota(by_size.begin(), by_size.end(), std::size_t{0});
+  std::stable_sort(by_size.begin(), by_size.end(), [&](std::size_t a, std::size_t b) {
+    return tensors[a].shape.count() > tensors[b].shape.count();
+  });
+  std::vector<std::int64_t> bytes_of_rank(static_cast<std::size_t>(num_ranks));
+  for (const StatePart part : kStateParts) {
+    const std::size_t first = tensors_.size();
+    for (const StoredTensor& tensor : tensors) tensors_.push_back({part, &tensor, 0});
+    for (const std::size_t index : by_size) {
+      PlannedTensor& planned = tensors_[first + index];
+      const auto least = std::min_element(bytes_of_rank.begin(), bytes_of_rank.end());
+      planned.writer = static_cast<int>(least - bytes_of_rank.begin());
+      *least += planned.bytes();
+    }
+  }
+  for (const std::string stem : {"model", "optimizer"}) name_files(stem);
+}
+
+void SavePlan::name_files(const std::string& stem) {
+  std::set<int> writers;
+  for (const PlannedTensor& planned : tensors_) {
+    if (stem_of(planned.part) == stem) writers.insert(planned.writer);
+  }
+  int number = 0;
+  for (const int writer : writers) {
+    files_[{stem, writer}] =
+        fmt::format("{}-{:05}-of-{:05}.safetensors", stem, ++number, writers.size());
+  }
+}
+
+std::int64_t SavePlan::total_bytes() const {
+  std::int64_t total = 0;
+  for (const PlannedTensor& planned : tensors_) total += planned.bytes();
+  return total;
+}
+
+std::vector<PlannedTensor> SavePlan::in_turns(int first_writer, int num_writers) const {
+  std::vector<std::vector<PlannedTensor>> of_writers(static_cast<std::size_t>(num_writers));
+  for (const PlannedTensor& planned : tensors_) {
+    const int writer = planned.writer - first_writer;
+    if (writer < 0 || writer >= num_writers) continue;
+    of_writers[static_cast<std::size_t>(writer)].push_back(planned);
+  }
+  std::vector<PlannedTensor> turns;
+  for (std::size_t turn = 0;; ++turn) {
+    const std::size_t before = turns.size();
+    for (const auto& of_writer : of_writers) {
+      if (turn < of_writer.size()) turns.push_back(of_writer[turn]);
+    }
+    if (turns.size() == before) return turns;
+  }
+}
+
+const std::string& SavePlan::file_of(const PlannedTensor& tensor) const {
+  return files_.at({stem_of(tensor.part), tensor.writer});
+}
+
+std::string SavePlan::index_json(const std::string& stem) const {
+  nlohmann::ordered_json map;
+  std::int64_t bytes = 0;
+  for (const PlannedTensor& planned : tensors_) {
+    if (stem_of(planned.part) != stem) continue;
+    map[planned.name()] = file_of(planned);
+    bytes += planned.bytes();
+  }
+  const nlohmann::ordered_json index = {{"metadata", {{"total_size", bytes}}}, {"weight_map", map}};
+  return index.dump(2) + "\n";
+}
+
+}  // namespace redspine

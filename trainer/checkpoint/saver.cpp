@@ -1,0 +1,291 @@
+#include "trainer/checkpoint/saver.h"
+
+#include <fmt/format.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <exception>
+#include <map>
+#include <optional>
+#include <thread>
+
+#include "parallel/failure.h"
+#include "trainer/checkpoint/files.h"
+#include "trainer/checkpoint/manifest.h"
+#include "trainer/checkpoint/model_json.h"
+#include "trainer/checkpoint/safetensors.h"
+#include "trainer/checkpoint/save_plan.h"
+#include "trainer/checkpoint/tensor_gather.h"
+
+namespace redspine {
+namespace {
+
+std::vector<std::int64_t> dims_of(const Shape& shape) {
+  std::vector<std::int64_t> dims;
+  for (int dim = 0; dim < shape.rank(); ++dim) dims.push_back(shape[dim]);
+  return dims;
+}
+
+void copy_from_host(std::span<float> to, ConstTensorView from) {
+  std::copy_n(from.data<float>(), to.size(), to.data());
+}
+
+// The files that this rank writes, and what the manifest says about them.
+class RankFiles {
+ public:
+  RankFiles(const std::string& folder, const SavePlan& plan,
+            const std::vector<PlannedTensor>& mine) {
+    std::map<std::string, std::vector<SafetensorsTensor>> tensors;
+    for (const PlannedTensor& planned : mine) {
+      const std::string file = plan.file_of(planned);
+      file_of_stem_[stem_of(planned.part)] = file;
+      tensors[file].push_back({planned.name(), ElementType::f32, dims_of(planned.tensor->shape)});
+    }
+    for (const auto& [file, entries] : tensors) {
+      writers_.try_emplace(file, folder + "/" + file, entries);
+    }
+  }
+
+  void write(const PlannedTensor& planned, std::span<const float> values) {
+    const std::string& file = file_of_stem_.at(stem_of(planned.part));
+    const auto bytes = std::as_bytes(values);
+    writers_.at(file).write(bytes);
+    files_[file].tensors[planned.name()] =
+        hash_text({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  }
+
+  /// Syncs everything; afterwards the manifest's entries are complete.
+  std::map<std::string, ManifestFile> finish() {
+    for (auto& [name, writer] : writers_) {
+      writer.finish();
+      files_[name].bytes = writer.file_bytes();
+      files_[name].hash = hash_text(writer.header_bytes());
+    }
+    return files_;
+  }
+
+ private:
+  std::map<std::string, std::string> file_of_stem_;
+  std::map<std::string, SafetensorsWriter> writers_;
+  std::map<std::string, ManifestFile> files_;
+};
+
+// Host memory for one state of this rank.
+struct Snapshot {
+  explicit Snapshot(std::int64_t count)
+      : values(static_cast<std::size_t>(count)),
+        exp_avg(values.size()),
+        exp_avg_sq(values.size()) {}
+
+  TrainingTensors views() {
+    return {.values = host_view(std::span(values)),
+            .exp_avg = host_view(std::span(exp_avg)),
+            .exp_avg_sq = host_view(std::span(exp_avg_sq))};
+  }
+
+  std::vector<float> values;
+  std::vector<float> exp_avg;
+  std::vector<float> exp_avg_sq;
+};
+
+}  // namespace
+
+class CheckpointSaver::Work {
+ public:
+  Work(SaverOptions options, CheckpointStore store, const ProcessMesh& mesh,
+       const ParameterStore& parameters, Device& device)
+      : options_(std::move(options)),
+        store_(std::move(store)),
+        world_(mesh.world().split(0)),
+        tensor_axis_(mesh.group(Axis::tensor).split(0)),
+        data_rank_(mesh.group(Axis::data).rank()),
+        parameters_(parameters),
+        device_(device),
+        tensors_(stored_tensors(options_.model)),
+        plan_(tensors_, world_.size()),
+        gather_(parameters, tensor_axis_) {
+    if (options_.mode == SaveMode::asynchronous) snapshot_.emplace(parameters.values().count());
+  }
+
+  ~Work() {
+    if (thread_.joinable()) thread_.join();
+  }
+
+  SaveReport save(const TrainingTensors& tensors, const TrainingRecord& record) {
+    const auto start = std::chrono::steady_clock::now();
+    wait();
+    if (snapshot_) {
+      const TrainingTensors copy = snapshot_->views();
+      for (const StatePart part : kStateParts) {
+        device_.download(view_of(copy, part), view_of(tensors, part));
+      }
+      thread_ = std::thread([this, copy, record] { write_in_background(copy, record); });
+    } else {
+      write(tensors, record, [this](std::span<float> to, ConstTensorView from) {
+        device_.download(host_view(to), from);
+      });
+    }
+    const std::chrono::duration<double> stall = std::chrono::steady_clock::now() - start;
+    return {.step = record.progress.step,
+            .path = store_.path_of(record.progress.step),
+            .bytes = plan_.total_bytes(),
+            .stall_seconds = stall.count()};
+  }
+
+  bool has_failed() const { return has_failed_; }
+
+  void wait() {
+    if (thread_.joinable()) thread_.join();
+    if (has_failed_) std::rethrow_exception(failure_);
+  }
+
+ private:
+  void write_in_background(const TrainingTensors& tensors, const TrainingRecord& record) {
+    try {
+      write(tensors, record, copy_from_host);
+    } catch (...) {
+      failure_ = std::current_exception();
+      has_failed_ = true;
+    }
+  }
+
+  void write(const TrainingTensors& tensors, const TrainingRecord& record, const Fetch& fetch) {
+    const std::int64_t step = record.progress.step;
+    run_together(world_, [&] {
+      check_finite(tensors.values, fetch, step);
+      if (world_.rank() == 0) store_.begin(step);
+    });
+    try {
+      const std::map<std::string, ManifestFile> mine = write_tensors(tensors, step, fetch);
+      const Manifest manifest = gather_manifest(mine, step);
+      run_together(world_, [&] {
+        if (world_.rank() == 0) complete(manifest, record);
+      });
+    } catch (const CollectiveError&) {
+      if (world_.rank() == 0) drop_partial(step);
+      throw;
+    }
+  }
+
+  // A model that is beyond repair must not take the place of one that is not.
+  void check_finite(ConstTensorView values, const Fetch& fetch, std::int64_t step) const {
+    std::vector<float> host;
+    for (const Parameter& parameter : parameters_.parameters()) {
+      host.resize(static_cast<std::size_t>(parameter.value.count()));
+      fetch(host, values.slice(parameter.offset, parameter.value.count()));
+      // Infinity and NaN stay so under multiplication by zero; finite numbers do not.
+      float sum = 0.0F;
+      for (const float value : host) sum += value * 0.0F;
+      if (sum == 0.0F) continue;
+      throw Error(
+          fmt::format("after step {} the parameter {} is not finite, so no checkpoint is "
+                      "written; those in {} stay",
+                      step, parameter.spec.name, store_.folder()));
+    }
+  }
+
+  // Whatever goes wrong here, the gathers go on to the end: other ranks depend on them.
+  std::map<std::string, ManifestFile> write_tensors(const TrainingTensors& tensors,
+                                                    std::int64_t step, const Fetch& fetch) {
+    const int num_writers = tensor_axis_.size();
+    const int first_writer = data_rank_ * num_writers;
+    const std::vector<PlannedTensor> turns = plan_.in_turns(first_writer, num_writers);
+    std::vector<PlannedTensor> mine;
+    std::copy_if(turns.begin(), turns.end(), std::back_inserter(mine),
+                 [&](const PlannedTensor& planned) { return planned.writer == world_.rank(); });
+    std::string failure;
+    const auto attempt = [&failure](const auto& action) {
+      if (!failure.empty()) return;
+      try {
+        action();
+      } catch (const std::exception& error) {
+        failure = error.what();
+      }
+    };
+    std::optional<RankFiles> files;
+    attempt([&] { files.emplace(store_.partial_path_of(step), plan_, mine); });
+    for (const PlannedTensor& planned : turns) {
+      const std::span<const float> values = gather_.gather(
+          *planned.tensor, view_of(tensors, planned.part), fetch, planned.writer - first_writer);
+      if (planned.writer == world_.rank()) attempt([&] { files->write(planned, values); });
+    }
+    std::map<std::string, ManifestFile> written;
+    attempt([&] { written = files->finish(); });
+    if (!failure.empty()) {
+      std::int64_t bytes = 0;
+      for (const PlannedTensor& planned : mine) bytes += planned.bytes();
+      failure += fmt::format("; this rank's share of the checkpoint needs {} bytes, all of it {}",
+                             bytes, plan_.total_bytes());
+    }
+    fail_together(world_, failure);
+    return written;
+  }
+
+  Manifest gather_manifest(const std::map<std::string, ManifestFile>& mine, std::int64_t step) {
+    Manifest manifest{.run_id = store_.run_id(), .step = step, .files = mine};
+    for (const std::string& text : world_.all_gather(manifest_to_json(manifest))) {
+      manifest.files.merge(manifest_from_json(text, "the manifest of a rank").files);
+    }
+    return manifest;
+  }
+
+  // Rank 0: the small files, the manifest last, the name, and then what rotation takes.
+  void complete(Manifest manifest, const TrainingRecord& record) const {
+    const std::string folder = store_.partial_path_of(record.progress.step);
+    const auto add = [&](const std::string& name, const std::string& text) {
+      write_text(folder + "/" + name, text);
+      manifest.files[name] = {
+          .bytes = static_cast<std::int64_t>(text.size()), .hash = hash_text(text), .tensors = {}};
+    };
+    add("config.json", model_to_json(options_.model));
+    add("model.safetensors.index.json", plan_.index_json("model"));
+    add("optimizer.safetensors.index.json", plan_.index_json("optimizer"));
+    add("training.json", training_to_json(record));
+    sync_folder(folder);  // no name may come after the manifest's
+    write_text(folder + "/" + kManifestName, manifest_to_json(manifest));
+    sync_folder(folder);
+    store_.publish(record.progress.step);
+    store_.rotate(record.progress.step, options_.retention);
+  }
+
+  void drop_partial(std::int64_t step) const {
+    try {
+      remove_folder(store_.partial_path_of(step));
+    } catch (const std::exception&) {
+      return;  // the next start of the run removes it
+    }
+  }
+
+  SaverOptions options_;
+  CheckpointStore store_;
+  RankGroup world_;  // both for this object's use alone, in either thread
+  RankGroup tensor_axis_;
+  int data_rank_;
+  const ParameterStore& parameters_;
+  Device& device_;
+  std::vector<StoredTensor> tensors_;
+  SavePlan plan_;
+  TensorGather gather_;
+  std::optional<Snapshot> snapshot_;
+  std::atomic<bool> has_failed_ = false;
+  std::exception_ptr failure_;
+  std::thread thread_;
+};
+
+CheckpointSaver::CheckpointSaver(SaverOptions options, CheckpointStore store,
+                                 const ProcessMesh& mesh, const ParameterStore& parameters,
+                                 Device& device)
+    : work_(
+          std::make_unique<Work>(std::move(options), std::move(store), mesh, parameters, device)) {}
+CheckpointSaver::~CheckpointSaver() = default;
+
+SaveReport CheckpointSaver::save(const TrainingTensors& tensors, const TrainingRecord& record) {
+  return work_->save(tensors, record);
+}
+bool CheckpointSaver::has_failed() const { return work_->has_failed(); }
+void CheckpointSaver::wait() { work_->wait(); }
+
+}  // namespace redspine

@@ -1,0 +1,78 @@
+#include "trainer/checkpoint/setting_changes.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+namespace redspine {
+namespace {
+
+enum class Kind { silent, affects, impossible };
+
+struct Rule {
+  std::string_view prefix;  // of the key
+  Kind kind;
+  const char* effect;
+};
+
+constexpr const char* kOtherShape = "the tensors of the checkpoint have other shapes or meanings";
+constexpr const char* kOtherFunction = "the network computes another function of the same weights";
+constexpr const char* kRate = "the learning rate from the next step on";
+constexpr const char* kSameResults = "losses by rounding alone";
+
+// The first that fits counts.
+constexpr std::array kRules = {
+    Rule{"run.seed", Kind::affects, "the order of the samples, and dropout"},
+    Rule{"run.device", Kind::affects, kSameResults},
+    Rule{"run.precision", Kind::affects, "the rounding of everything that is computed"},
+    Rule{"run.", Kind::silent, ""},
+    Rule{"model.family", Kind::silent, ""},  // its presets are keys of their own
+    Rule{"model.rope.", Kind::affects, kOtherFunction},
+    Rule{"model.norm_epsilon", Kind::affects, kOtherFunction},
+    Rule{"model.dropout", Kind::affects, "dropout from the next step on"},
+    Rule{"model.max_sequence_length", Kind::impossible, kOtherShape},
+    Rule{"model.", Kind::impossible, kOtherShape},
+    Rule{"data.train", Kind::affects, "which samples come next"},
+    Rule{"data.validation", Kind::affects, "the validation loss"},
+    Rule{"data.format", Kind::affects, "how the token files are read"},
+    Rule{"data.", Kind::silent, ""},
+    Rule{"batch.sequence_length", Kind::affects, "how the tokens are cut into samples"},
+    Rule{"batch.global_batch_size", Kind::affects,
+         "the samples of a step; none is left out or seen twice"},
+    Rule{"batch.micro_batch_size", Kind::affects, kSameResults},
+    Rule{"parallel.", Kind::affects, kSameResults},
+    Rule{"optimizer.learning_rate", Kind::affects, kRate},
+    Rule{"optimizer.", Kind::affects, "the updates from the next step on"},
+    Rule{"schedule.", Kind::affects, kRate},
+    Rule{"train.steps", Kind::affects, "where the run ends"},
+    Rule{"train.eval", Kind::affects, "when and on how much the validation loss is taken"},
+};
+
+const Rule* rule_for(const std::string& key) {
+  const auto rule = std::find_if(kRules.begin(), kRules.end(),
+                                 [&](const Rule& r) { return key.starts_with(r.prefix); });
+  return rule == kRules.end() ? nullptr : &*rule;
+}
+
+}  // namespace
+
+std::vector<SettingChange> changed_settings(const std::vector<Setting>& before,
+                                            const std::vector<Setting>& after) {
+  std::vector<SettingChange> changes;
+  for (const Setting& setting : after) {
+    const auto old = std::find_if(before.begin(), before.end(),
+                                  [&](const Setting& s) { return s.key == setting.key; });
+    // A checkpoint of an earlier version does not know every key.
+    if (old == before.end() || old->value == setting.value) continue;
+    const Rule* rule = rule_for(setting.key);
+    if (rule == nullptr || rule->kind == Kind::silent) continue;
+    changes.push_back({.key = setting.key,
+                       .before = old->value,
+                       .after = setting.value,
+                       .effect = rule->effect,
+                       .is_compatible = rule->kind != Kind::impossible});
+  }
+  return changes;
+}
+
+}  // namespace redspine

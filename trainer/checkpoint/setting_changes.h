@@ -1,0 +1,24 @@
+// What it means for a run that resumes when its configuration is no longer the same. Pure.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "trainer/checkpoint/training_json.h"
+
+namespace redspine {
+
+struct SettingChange {
+  std::string key;
+  std::string before;
+  std::string after;
+  std::string effect;  // what it affects, or why it is not possible
+  bool is_compatible = true;
+};
+
+/// Settings that differ, in the order of `after`. Those that do not touch the training (names,
+/// logging, the keeping of checkpoints) are left out.
+std::vector<SettingChange> changed_settings(const std::vector<Setting>& before,
+                                            const std::vector<Setting>& after);
+
+}  // namespace redspine

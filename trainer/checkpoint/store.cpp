@@ -1,0 +1,139 @@
+#include "trainer/checkpoint/store.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <set>
+
+#include "tensor/error.h"
+#include "trainer/checkpoint/files.h"
+#include "trainer/checkpoint/manifest.h"
+
+namespace redspine {
+namespace {
+
+constexpr std::string_view kPrefix = "step_";
+constexpr std::size_t kNumDigits = 8;  // more where a step has more
+
+bool exists(const std::string& path) {
+  struct stat status = {};
+  return ::lstat(path.c_str(), &status) == 0;
+}
+
+/// The step of "step_00000500"; nothing for other names, also such as "step_500".
+std::optional<std::int64_t> step_of(std::string_view name) {
+  if (!name.starts_with(kPrefix)) return std::nullopt;
+  const std::string_view digits = name.substr(kPrefix.size());
+  if (digits.find_first_not_of("0123456789") != std::string_view::npos) return std::nullopt;
+  std::int64_t step = 0;
+  const auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), step);
+  if (failure != std::errc()) return std::nullopt;
+  const bool is_our_spelling = fmt::format("{:0{}}", step, kNumDigits) == digits;
+  return is_our_spelling ? std::optional(step) : std::nullopt;
+}
+
+std::string absolute(const std::string& path) {
+  std::error_code failure;
+  const std::filesystem::path canonical = std::filesystem::weakly_canonical(path, failure);
+  std::string text = failure ? path : canonical.string();
+  while (text.size() > 1 && text.back() == '/') text.pop_back();
+  return text;
+}
+
+}  // namespace
+
+CheckpointStore::CheckpointStore(std::string folder, std::string run_id)
+    : folder_(std::move(folder)), run_id_(std::move(run_id)) {}
+
+std::vector<std::int64_t> CheckpointStore::steps() const {
+  std::vector<std::int64_t> steps;
+  for (const std::string& name : names_in(folder_)) {
+    if (const auto step = step_of(name)) steps.push_back(*step);
+  }
+  std::sort(steps.begin(), steps.end());
+  return steps;
+}
+
+std::string CheckpointStore::path_of(std::int64_t step) const {
+  return fmt::format("{}/{}{:0{}}", folder_, kPrefix, step, kNumDigits);
+}
+
+std::string CheckpointStore::partial_path_of(std::int64_t step) const {
+  return fmt::format("{}.{}.partial", path_of(step), run_id_);
+}
+
+std::string CheckpointStore::begin(std::int64_t step) const {
+  const std::string path = partial_path_of(step);
+  if (exists(path)) remove_folder(path);
+  make_folder(path);
+  return path;
+}
+
+void CheckpointStore::publish(std::int64_t step) const {
+  if (exists(path_of(step))) set_aside(step);
+  rename_path(partial_path_of(step), path_of(step));
+  sync_folder(folder_);
+}
+
+std::string CheckpointStore::set_aside(std::int64_t step) const {
+  const std::string path = path_of(step);
+  int number = 1;
+  while (exists(fmt::format("{}.aside-{}", path, number))) ++number;
+  std::string target = fmt::format("{}.aside-{}", path, number);
+  rename_path(path, target);
+  return target;
+}
+
+std::vector<std::string> CheckpointStore::rotate(std::int64_t newest,
+                                                 const Retention& retention) const {
+  std::vector<std::string> removed;
+  if (retention.keep == 0) return removed;
+  const std::string resumed_from =
+      retention.resumed_from ? absolute(*retention.resumed_from) : std::string();
+  std::vector<std::int64_t> ours;
+  for (const std::int64_t step : steps()) {
+    if (step <= newest && is_ours_alone(step)) ours.push_back(step);
+  }
+  const std::size_t num_kept = std::min(static_cast<std::size_t>(retention.keep), ours.size());
+  ours.resize(ours.size() - num_kept);
+  for (const std::int64_t step : ours) {
+    const bool stays = retention.keep_every > 0 && step % retention.keep_every == 0;
+    if (stays || step == newest || absolute(path_of(step)) == resumed_from) continue;
+    // Under the name of an unfinished save it is complete for nobody, however far deleting gets.
+    const std::string partial = partial_path_of(step);
+    rename_path(path_of(step), partial);
+    remove_folder(partial);
+    removed.push_back(path_of(step));
+  }
+  return removed;
+}
+
+std::vector<std::string> CheckpointStore::remove_stale_partials() const {
+  std::vector<std::string> removed;
+  const std::string ending = fmt::format(".{}.partial", run_id_);
+  for (const std::string& name : names_in(folder_)) {
+    if (!name.ends_with(ending)) continue;
+    if (!step_of(std::string_view(name).substr(0, name.size() - ending.size()))) continue;
+    remove_folder(folder_ + "/" + name);
+    removed.push_back(folder_ + "/" + name);
+  }
+  return removed;
+}
+
+bool CheckpointStore::is_ours_alone(std::int64_t step) const {
+  try {
+    const Manifest manifest = read_manifest(path_of(step));
+    if (manifest.run_id != run_id_) return false;
+    const std::vector<std::string> names = names_in(path_of(step));
+    return std::all_of(names.begin(), names.end(), [&manifest](const std::string& name) {
+      return name == kManifestName || manifest.files.contains(name);
+    });
+  } catch (const std::exception&) {
+    return false;  // incomplete or damaged: nobody knows whose it is
+  }
+}
+
+}  // namespace redspine

@@ -1,0 +1,44 @@
+// Brings the shares of one stored tensor from the tensor ranks that own them to the rank that
+// writes it. Collective over the tensor axis.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "model/stored_tensors.h"
+#include "parallel/rank_group.h"
+#include "trainer/checkpoint/training_state.h"
+
+namespace redspine {
+
+/// Copies elements to host memory: off a device, or out of a snapshot.
+using Fetch = std::function<void(std::span<float> to, ConstTensorView from)>;
+
+class TensorGather {
+ public:
+  /// Both borrowed. `tensor_axis` is for this object's use alone.
+  TensorGather(const ParameterStore& parameters, const RankGroup& tensor_axis);
+
+  /// The whole of `tensor` on tensor rank `to`, an empty result elsewhere. `flat` is laid out as
+  /// the store's buffers. The result is valid until the next call.
+  std::span<const float> gather(const StoredTensor& tensor, ConstTensorView flat,
+                                const Fetch& fetch, int to);
+
+ private:
+  struct Held {
+    Range local;
+    Range owned;
+  };
+
+  const ParameterStore& parameters_;
+  const RankGroup& tensor_axis_;
+  std::unordered_map<std::string, std::size_t> index_;  // by name
+  std::vector<std::vector<Held>> held_;                 // [tensor rank][parameter]
+  std::vector<float> whole_;
+  std::vector<float> share_;
+};
+
+}  // namespace redspine

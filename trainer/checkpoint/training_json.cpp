@@ -1,0 +1,87 @@
+#include "trainer/checkpoint/training_json.h"
+
+#include <cmath>
+
+#include "trainer/checkpoint/files.h"
+#include "trainer/checkpoint/json_reader.h"
+
+namespace redspine {
+namespace {
+
+constexpr std::int64_t kFormatVersion = 1;
+
+// JSON has no word for numbers that are not finite; null stands for them and for no number.
+nlohmann::ordered_json number(const std::optional<double>& value) {
+  if (value && std::isfinite(*value)) return *value;
+  return nullptr;
+}
+
+std::optional<double> optional_real(const JsonReader& reader, const std::string& key) {
+  if (!reader.contains(key)) return std::nullopt;
+  return reader.real(key);
+}
+
+std::int64_t count(const JsonReader& reader, const std::string& key, std::int64_t minimum = 0) {
+  const std::int64_t value = reader.integer(key);
+  if (value < minimum) {
+    reader.fail(key, fmt::format("{}", value), fmt::format("at least {}", minimum));
+  }
+  return value;
+}
+
+}  // namespace
+
+std::string training_to_json(const TrainingRecord& record) {
+  const TrainingProgress& progress = record.progress;
+  nlohmann::ordered_json settings = nlohmann::ordered_json::object();
+  for (const Setting& setting : record.settings) settings[setting.key] = setting.value;
+  const nlohmann::ordered_json json = {
+      {"format_version", kFormatVersion},
+      {"run_id", record.run_id},
+      {"step", progress.step},
+      {"samples_consumed", progress.samples_consumed},
+      {"tokens_consumed", progress.tokens_consumed},
+      {"num_updates", progress.num_updates},
+      {"num_skipped_in_a_row", progress.num_skipped_in_a_row},
+      {"is_evaluation_pending", progress.is_evaluation_pending},
+      {"layout", {{"data", record.num_data_ranks}, {"tensor", record.num_tensor_ranks}}},
+      {"metrics",
+       {{"loss", number(record.loss)}, {"validation_loss", number(record.validation_loss)}}},
+      {"config", settings}};
+  return json.dump(1) + "\n";
+}
+
+TrainingRecord training_from_json(std::string_view json, const std::string& path) {
+  const JsonReader reader(json, path);
+  const std::int64_t version = reader.integer("format_version");
+  if (version != kFormatVersion) {
+    reader.fail("format_version", fmt::format("{}", version), fmt::format("{}", kFormatVersion));
+  }
+  const JsonReader layout = reader.object("layout");
+  const JsonReader metrics = reader.object("metrics");
+  TrainingRecord record{
+      .run_id = reader.string("run_id"),
+      .progress = {.step = count(reader, "step"),
+                   .samples_consumed = count(reader, "samples_consumed"),
+                   .tokens_consumed = count(reader, "tokens_consumed"),
+                   .num_updates = count(reader, "num_updates"),
+                   .num_skipped_in_a_row = count(reader, "num_skipped_in_a_row"),
+                   .is_evaluation_pending = reader.boolean("is_evaluation_pending")},
+      .num_data_ranks = static_cast<int>(count(layout, "data", 1)),
+      .num_tensor_ranks = static_cast<int>(count(layout, "tensor", 1)),
+      .settings = {},
+      .loss = optional_real(metrics, "loss"),
+      .validation_loss = optional_real(metrics, "validation_loss")};
+  const JsonReader settings = reader.object("config");
+  for (const std::string& key : settings.keys()) {
+    record.settings.push_back({key, settings.string(key)});
+  }
+  return record;
+}
+
+TrainingRecord read_training_record(const std::string& directory) {
+  const std::string path = directory + "/training.json";
+  return training_from_json(read_text(path), path);
+}
+
+}  // namespace redspine

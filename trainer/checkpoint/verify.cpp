@@ -1,0 +1,142 @@
+#include "trainer/checkpoint/verify.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+
+#include "tensor/error.h"
+#include "trainer/checkpoint/files.h"
+#include "trainer/checkpoint/manifest.h"
+#include "trainer/checkpoint/safetensors.h"
+
+namespace redspine {
+namespace {
+
+constexpr std::int64_t kBytesAtOnce = std::int64_t{4} << 20;
+
+bool is_safetensors(const std::string& name) { return name.ends_with(".safetensors"); }
+
+std::string hash_of(const SafetensorsFile& file, const SafetensorsEntry& entry,
+                    std::vector<std::byte>& buffer) {
+  const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state(XXH3_createState(),
+                                                                       XXH3_freeState);
+  XXH3_128bits_reset(state.get());
+  for (std::int64_t offset = 0; offset < entry.bytes(); offset += kBytesAtOnce) {
+    const std::int64_t count = std::min(kBytesAtOnce, entry.bytes() - offset);
+    const auto bytes = std::span(buffer).first(static_cast<std::size_t>(count));
+    file.read_bytes(entry, offset, bytes);
+    XXH3_128bits_update(state.get(), bytes.data(), bytes.size());
+  }
+  const XXH128_hash_t hash = XXH3_128bits_digest(state.get());
+  return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
+}
+
+// Goes through a checkpoint and collects what is wrong with the part that is its own.
+class Verifier {
+ public:
+  Verifier(std::string directory, Verification verification, VerifyShare share)
+      : directory_(std::move(directory)), verification_(verification), share_(share) {}
+
+  std::vector<std::string> run() {
+    try {
+      const Manifest manifest = read_manifest(directory_);
+      for (const auto& [name, file] : manifest.files) check_file(directory_ + "/" + name, file);
+    } catch (const std::exception& error) {
+      problems_.emplace_back(error.what());
+    }
+    return std::move(problems_);
+  }
+
+ private:
+  void check_file(const std::string& path, const ManifestFile& expected) {
+    struct stat status = {};
+    if (::stat(path.c_str(), &status) != 0) {
+      problems_.push_back(fmt::format("{}: {}", path, std::strerror(errno)));
+      return;
+    }
+    if (status.st_size != expected.bytes) {
+      problems_.push_back(fmt::format("{}: has {} bytes; the manifest says {}", path,
+                                      status.st_size, expected.bytes));
+      return;
+    }
+    try {
+      if (is_safetensors(path)) {
+        check_tensors(SafetensorsFile::open(path), expected);
+      } else if (hash_text(read_text(path)) != expected.hash) {
+        problems_.push_back(path + ": differs from what was written");
+      }
+    } catch (const std::exception& error) {
+      problems_.emplace_back(error.what());
+    }
+  }
+
+  void check_tensors(const SafetensorsFile& file, const ManifestFile& expected) {
+    if (hash_text(file.header_bytes()) != expected.hash) {
+      problems_.push_back(file.path() + ": the header differs from what was written");
+      return;
+    }
+    if (verification_ != Verification::full) return;
+    for (const SafetensorsEntry& entry : file.header().entries) {
+      if (!is_mine(entry.bytes())) continue;
+      const auto hash = expected.tensors.find(entry.name);
+      if (hash == expected.tensors.end()) {
+        problems_.push_back(
+            fmt::format("{}: tensor {}: is not in the manifest", file.path(), entry.name));
+      } else if (hash_of(file, entry, buffer_) != hash->second) {
+        problems_.push_back(
+            fmt::format("{}: tensor {}: differs from what was written", file.path(), entry.name));
+      }
+    }
+  }
+
+  // Each tensor goes to the share that has had the fewest bytes so far.
+  bool is_mine(std::int64_t bytes) {
+    const auto least = std::min_element(bytes_of_share_.begin(), bytes_of_share_.end());
+    *least += bytes;
+    return least - bytes_of_share_.begin() == share_.index;
+  }
+
+  std::string directory_;
+  Verification verification_;
+  VerifyShare share_;
+  std::vector<std::string> problems_;
+  std::vector<std::int64_t> bytes_of_share_ =
+      std::vector<std::int64_t>(static_cast<std::size_t>(share_.count));
+  std::vector<std::byte> buffer_ = std::vector<std::byte>(static_cast<std::size_t>(kBytesAtOnce));
+};
+
+}  // namespace
+
+std::vector<std::string> verify_checkpoint(const std::string& directory, Verification verification,
+                                           VerifyShare share) {
+  return Verifier(directory, verification, share).run();
+}
+
+std::vector<std::string> verify_checkpoint(const std::string& directory, Verification verification,
+                                           const RankGroup& group) {
+  std::string mine;
+  for (const std::string& problem :
+       verify_checkpoint(directory, verification, {.index = group.rank(), .count = group.size()})) {
+    mine += problem + '\n';
+  }
+  // Ranks find the same problems in headers and sizes.
+  std::vector<std::string> problems;
+  for (const std::string& text : group.all_gather(mine)) {
+    for (std::size_t begin = 0; begin < text.size();) {
+      const std::size_t end = text.find('\n', begin);
+      const std::string line = text.substr(begin, end - begin);
+      if (std::find(problems.begin(), problems.end(), line) == problems.end()) {
+        problems.push_back(line);
+      }
+      begin = end + 1;
+    }
+  }
+  return problems;
+}
+
+}  // namespace redspine

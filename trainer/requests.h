@@ -1,0 +1,74 @@
+// What is asked of a run while it is at work: to stop, or to save. Signals are seen by the rank
+// that gets them, files and the clock by rank 0; the ranks agree by adding up their counts with the
+// sums of a step, so that all of them act after the same one.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <csignal>
+#include <cstddef>
+#include <string>
+
+#include "parallel/rank_group.h"
+
+namespace redspine {
+
+enum class Request { sigterm, sigusr1, stop_file, allocation_end, save_file, failed_save };
+inline constexpr std::size_t kNumRequests = 6;
+
+/// How many ranks have seen each request.
+struct Requests {
+  std::array<double, kNumRequests> counts{};
+
+  void add(Request request) { counts[static_cast<std::size_t>(request)] += 1.0; }
+  bool has(Request request) const { return counts[static_cast<std::size_t>(request)] > 0.0; }
+  bool stops() const;
+  /// In words: "SIGTERM", "the file RUN/STOP", ...; empty where nothing stops.
+  std::string stop_cause() const;
+};
+
+/// Collective: everybody's counts added up.
+Requests agree_on(const Requests& mine, const RankGroup& world);
+
+/// SIGTERM and SIGUSR1 wait to be asked for, in all threads that start from now on. One object in
+/// main, before threads and MPI.
+class StopSignals {
+ public:
+  StopSignals();
+  StopSignals(const StopSignals&) = delete;
+  StopSignals& operator=(const StopSignals&) = delete;
+  ~StopSignals();
+
+  /// Adds the signals that this process has had.
+  void poll(Requests& requests) const;
+
+ private:
+  sigset_t watched_{};
+  sigset_t before_{};
+};
+
+/// Local; rank 0 also looks at the run's directory and the clock.
+class RequestWatch {
+ public:
+  /// `signals` outlives it.
+  RequestWatch(std::string run_directory, int rank, const StopSignals& signals);
+
+  /// Everything asked so far and not yet done, as far as this rank knows.
+  Requests poll();
+  /// How long the run takes until it can stop: a step, a save. The longest so far counts.
+  void expect_delay(double seconds);
+  /// The run has saved, or stops: rank 0 deletes the file that asked for it.
+  void done(Request request);
+
+ private:
+  bool is_allocation_at_its_end() const;
+
+  std::string run_directory_;
+  bool watches_files_;
+  const StopSignals& signals_;
+  Requests pending_;
+  std::chrono::system_clock::time_point start_ = std::chrono::system_clock::now();
+  double longest_delay_seconds_ = 0.0;
+};
+
+}  // namespace redspine

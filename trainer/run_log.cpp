@@ -1,0 +1,55 @@
+#include "trainer/run_log.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "trainer/training_run.h"
+
+namespace redspine {
+
+RunLog::Outputs::Outputs(const Config& config, std::optional<std::int64_t> resumed_step)
+    : metrics(run_directory(config.run) + "/metrics.jsonl", resumed_step),
+      console(config.train.steps) {}
+
+RunLog::RunLog(const Config& config, std::optional<std::int64_t> resumed_step, int rank)
+    : config_(config) {
+  if (rank == 0) outputs_.emplace(config, resumed_step);
+}
+
+void RunLog::record(const StepReport& report) {
+  if (!outputs_) return;
+  const bool is_due = report.step % config_.train.log_interval == 0 || report.step == 1 ||
+                      report.step == config_.train.steps || !report.applied;
+  if (!is_due) return;
+  outputs_->metrics.write(report);
+  if (!report.applied) outputs_->metrics.write_event("skipped_step", report.step, {});
+  outputs_->console.show(report);
+}
+
+void RunLog::record(const ValidationReport& report) {
+  if (!outputs_) return;
+  outputs_->metrics.write(report);
+  outputs_->console.show(report);
+}
+
+void RunLog::record(const SaveReport& report) {
+  if (!outputs_) return;
+  outputs_->metrics.write(report);
+  outputs_->console.say(fmt::format("saved {}  {:.1f} MB, training stood still for {:.3f} s",
+                                    report.path, static_cast<double>(report.bytes) * 1e-6,
+                                    report.stall_seconds));
+}
+
+void RunLog::record_resume(std::int64_t step, const std::string& directory) {
+  if (!outputs_) return;
+  outputs_->metrics.write_event("resume", step, {{"from", directory}});
+}
+
+void RunLog::record_stop(std::int64_t step, const std::string& cause) {
+  if (!outputs_) return;
+  outputs_->metrics.write_event("stop", step, {{"cause", cause}});
+  outputs_->console.say(fmt::format("stopped after step {} on request ({})", step, cause));
+}
+
+}  // namespace redspine

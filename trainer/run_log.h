@@ -1,0 +1,39 @@
+// What a run tells while it goes: metrics.jsonl and the console, both of rank 0. On other ranks it
+// does nothing, so that nobody has to ask.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "trainer/config.h"
+#include "trainer/console.h"
+#include "trainer/metrics.h"
+#include "trainer/report.h"
+
+namespace redspine {
+
+class RunLog {
+ public:
+  /// `config` outlives it. Goes on after `resumed_step`, or starts anew.
+  RunLog(const Config& config, std::optional<std::int64_t> resumed_step, int rank);
+
+  void record(const StepReport& report);
+  void record(const ValidationReport& report);
+  void record(const SaveReport& report);
+  void record_resume(std::int64_t step, const std::string& directory);
+  void record_stop(std::int64_t step, const std::string& cause);
+
+ private:
+  struct Outputs {
+    Outputs(const Config& config, std::optional<std::int64_t> resumed_step);
+
+    MetricsLog metrics;
+    Console console;
+  };
+
+  const Config& config_;
+  std::optional<Outputs> outputs_;
+};
+
+}  // namespace redspine
