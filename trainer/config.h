@@ -63,6 +63,12 @@ struct TrainConfig {
   std::int64_t eval_interval = 250;  // steps; 0 = never; unset without validation data: 0
   std::int64_t eval_batches = 0;     // 0 = the whole validation set, each token once
 
+  bool is_log_due(std::int64_t step) const {
+    return step % log_interval == 0 || step == 1 || step == steps;
+  }
+  bool is_evaluation_due(std::int64_t step) const {
+    return eval_interval > 0 && (step % eval_interval == 0 || step == steps);
+  }
   void validate(Mistakes& mistakes) const;
 };
 

@@ -19,16 +19,27 @@ nlohmann::ordered_json number(double value) {
   return fmt::format("{}", value);
 }
 
+bool stays(const nlohmann::json& line, const TrainConfig& config, std::int64_t last_step) {
+  if (!line.is_object() || !line.contains("step") || !line["step"].is_number_integer()) {
+    return false;
+  }
+  const auto step = line["step"].get<std::int64_t>();
+  const std::string kind = line.value("kind", "");
+  if (kind == "validation" && !config.is_evaluation_due(step)) return step < last_step;
+  if (kind == "train" && line.value("applied", true) && !config.is_log_due(step)) {
+    return step < last_step;
+  }
+  return step <= last_step;
+}
+
 // Rewrites the file where it has lines that go.
-void keep_lines(const std::string& path, std::int64_t last_step) {
+void keep_lines(const std::string& path, const TrainConfig& config, std::int64_t last_step) {
   std::ifstream file(path);
   std::string kept;
   std::int64_t num_dropped = 0;
   for (std::string line; std::getline(file, line);) {
-    const auto object = nlohmann::json::parse(line, nullptr, false);
-    const bool is_whole = !file.eof() && object.is_object() && object.contains("step") &&
-                          object["step"].is_number_integer();
-    if (is_whole && object["step"].get<std::int64_t>() <= last_step) {
+    const bool is_whole = !file.eof();
+    if (is_whole && stays(nlohmann::json::parse(line, nullptr, false), config, last_step)) {
       kept += line + '\n';
     } else {
       ++num_dropped;
@@ -40,9 +51,10 @@ void keep_lines(const std::string& path, std::int64_t last_step) {
 
 }  // namespace
 
-MetricsLog::MetricsLog(const std::string& path, std::optional<std::int64_t> resumed_step)
+MetricsLog::MetricsLog(const std::string& path, const TrainConfig& config,
+                       std::optional<std::int64_t> resumed_step)
     : path_(path) {
-  if (resumed_step) keep_lines(path, *resumed_step);
+  if (resumed_step) keep_lines(path, config, *resumed_step);
   file_.open(path, resumed_step ? std::ios::app : std::ios::trunc);
   if (!file_) throw Error(fmt::format("cannot write {}: {}", path, std::strerror(errno)));
 }

@@ -9,16 +9,19 @@
 #include <optional>
 #include <string>
 
+#include "trainer/config.h"
 #include "trainer/report.h"
 
 namespace redspine {
 
 class MetricsLog {
  public:
-  /// Starts a new file, or goes on with the one that is there: without what it says of steps after
-  /// `resumed_step`, and without lines that a crash cut short. Throws Error where it cannot be
-  /// written.
-  MetricsLog(const std::string& path, std::optional<std::int64_t> resumed_step);
+  /// Starts a new file, or goes on with the one that is there, as an uninterrupted run would have
+  /// written it: without what it says of steps after `resumed_step`, without lines that are there
+  /// only because the run was to end at that step, and without lines that a crash cut short.
+  /// Throws Error where it cannot be written.
+  MetricsLog(const std::string& path, const TrainConfig& config,
+             std::optional<std::int64_t> resumed_step);
 
   void write(const StepReport& report);
   void write(const ValidationReport& report);

@@ -9,7 +9,7 @@
 namespace redspine {
 
 RunLog::Outputs::Outputs(const Config& config, std::optional<std::int64_t> resumed_step)
-    : metrics(run_directory(config.run) + "/metrics.jsonl", resumed_step),
+    : metrics(run_directory(config.run) + "/metrics.jsonl", config.train, resumed_step),
       console(config.train.steps) {}
 
 RunLog::RunLog(const Config& config, std::optional<std::int64_t> resumed_step, int rank)
@@ -19,9 +19,7 @@ RunLog::RunLog(const Config& config, std::optional<std::int64_t> resumed_step, i
 
 void RunLog::record(const StepReport& report) {
   if (!outputs_) return;
-  const bool is_due = report.step % config_.train.log_interval == 0 || report.step == 1 ||
-                      report.step == config_.train.steps || !report.applied;
-  if (!is_due) return;
+  if (report.applied && !config_.train.is_log_due(report.step)) return;
   outputs_->metrics.write(report);
   if (!report.applied) outputs_->metrics.write_event("skipped_step", report.step, {});
   outputs_->console.show(report);

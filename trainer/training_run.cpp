@@ -11,10 +11,6 @@ namespace {
 // A gradient can be non-finite once in a while; if it stays so, the weights are beyond repair.
 constexpr int kMaxSkippedInARow = 10;
 
-bool is_evaluation_due(const TrainConfig& config, std::int64_t step) {
-  return config.eval_interval > 0 && (step % config.eval_interval == 0 || step == config.steps);
-}
-
 bool is_save_due(const Config& config, std::int64_t step) {
   const std::int64_t interval = config.checkpoint.interval;
   return step == config.train.steps || (interval > 0 && step % interval == 0);
@@ -49,7 +45,7 @@ class Course {
     Requests requests = agree();
     while (step() < config_.train.steps && !requests.stops()) {
       requests = train_step();
-      if (is_evaluation_due(config_.train, step())) {
+      if (config_.train.is_evaluation_due(step())) {
         evaluate();
         requests = agree();
       }

@@ -100,8 +100,8 @@ class SafetensorsWriter {
 
  private:
   File file_;
+  std::int64_t file_bytes_ = 0;  // before header_bytes_, whose making adds up the data
   std::string header_bytes_;
-  std::int64_t file_bytes_ = 0;
   std::int64_t position_ = 0;
 };
 
