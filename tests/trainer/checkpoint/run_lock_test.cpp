@@ -1,0 +1,77 @@
+#include "trainer/checkpoint/run_lock.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
+
+#include "tests/data/scratch.h"
+
+namespace redspine {
+namespace {
+
+std::string this_host() {
+  char name[256] = {};
+  gethostname(name, sizeof(name) - 1);
+  return name;
+}
+
+TEST(RunLock, IsFreeAgainAtItsEnd) {
+  const Scratch scratch;
+  { const RunLock lock(scratch / ""); }
+  EXPECT_FALSE(std::filesystem::exists(scratch / "lock"));
+  const RunLock lock(scratch / "");
+  EXPECT_EQ(lock.takeover(), "");
+}
+
+TEST(RunLock, ASecondJobIsRefusedAndToldWho) {
+  const Scratch scratch;
+  const RunLock lock(scratch / "");
+  const std::string error = config_error_of([&] { RunLock second(scratch / ""); });
+  EXPECT_NE(error.find(fmt::format("process {} on {}", getpid(), this_host())), std::string::npos)
+      << error;
+  EXPECT_TRUE(error.starts_with("run.name: ")) << error;
+  EXPECT_TRUE(std::filesystem::exists(scratch / "lock"));
+}
+
+TEST(RunLock, TheLockOfAKilledProcessIsTakenOver) {
+  const Scratch scratch;
+  const pid_t child = fork();
+  if (child == 0) {
+    const RunLock lock(scratch / "");
+    _exit(0);  // without an end of the lock, as a kill has none
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_TRUE(std::filesystem::exists(scratch / "lock"));
+  const RunLock lock(scratch / "");
+  EXPECT_EQ(lock.takeover(), fmt::format("took over the lock of process {} on {}, which has ended",
+                                         child, this_host()));
+}
+
+TEST(RunLock, TheLockOfAnotherHostIsNot) {
+  const Scratch scratch;
+  scratch.write("lock", "elsewhere 1234 -\n");
+  const std::string error = config_error_of([&] { RunLock lock(scratch / ""); });
+  EXPECT_NE(error.find("process 1234 on elsewhere"), std::string::npos) << error;
+}
+
+TEST(RunLock, AnEarlierStartOfTheSameSlurmJobHasEnded) {
+  const Scratch scratch;
+  scratch.write("lock", "elsewhere 1234 77\n");
+  setenv("SLURM_JOB_ID", "78", 1);
+  EXPECT_NE(config_error_of([&] { RunLock lock(scratch / ""); }), "");
+  setenv("SLURM_JOB_ID", "77", 1);
+  {
+    const RunLock lock(scratch / "");
+    EXPECT_NE(lock.takeover(), "");
+  }
+  unsetenv("SLURM_JOB_ID");
+}
+
+}  // namespace
+}  // namespace redspine

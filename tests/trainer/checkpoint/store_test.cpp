@@ -1,0 +1,136 @@
+#include "trainer/checkpoint/store.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "tests/data/scratch.h"
+#include "trainer/checkpoint/files.h"
+#include "trainer/checkpoint/manifest.h"
+
+namespace redspine {
+namespace {
+
+constexpr const char* kOurs = "00000000000000aa";
+constexpr const char* kTheirs = "00000000000000bb";
+
+class StoreTest : public testing::Test {
+ protected:
+  void save(std::int64_t step, const std::string& run_id = kOurs) const {
+    const CheckpointStore store(scratch_ / "", run_id);
+    const std::string folder = store.begin(step);
+    write_text(folder + "/config.json", "{}");
+    const Manifest manifest{
+        .run_id = run_id,
+        .step = step,
+        .files = {{"config.json", {.bytes = 2, .hash = hash_text("{}"), .tensors = {}}}}};
+    write_text(folder + "/" + kManifestName, manifest_to_json(manifest));
+    store.publish(step);
+  }
+  void save_all(const std::vector<std::int64_t>& steps) const {
+    for (const std::int64_t step : steps) save(step);
+  }
+  bool has(const std::string& name) const { return std::filesystem::exists(scratch_ / name); }
+
+  Scratch scratch_;
+  CheckpointStore store_{scratch_ / "", kOurs};
+};
+
+using Steps = std::vector<std::int64_t>;
+
+TEST_F(StoreTest, OrderIsByNumberNotByTime) {
+  save_all({200, 1000, 999});
+  EXPECT_EQ(store_.steps(), (Steps{200, 999, 1000}));
+  save(123456789012);  // more digits than the name has places
+  EXPECT_EQ(store_.steps().back(), 123456789012);
+}
+
+TEST_F(StoreTest, ForeignNamesAreNoCheckpoints) {
+  for (const char* name : {"step_5", "step_", "step_0000000x", "step_00000005.bak", "notes",
+                           "step_99999999999999999999", "step_000000005"}) {
+    make_folder(scratch_ / name);
+  }
+  EXPECT_EQ(store_.steps(), Steps{});
+}
+
+TEST_F(StoreTest, AStoreWithoutAFolderIsEmpty) {
+  EXPECT_EQ(CheckpointStore(scratch_ / "none", kOurs).steps(), Steps{});
+}
+
+TEST_F(StoreTest, RotationKeepsTheNewest) {
+  save_all({9, 10, 100, 11});
+  const auto removed = store_.rotate(100, {.keep = 2});
+  EXPECT_EQ(removed.size(), 2U);
+  EXPECT_EQ(store_.steps(), (Steps{11, 100}));
+}
+
+TEST_F(StoreTest, KeepZeroKeepsAll) {
+  save_all({1, 2, 3, 4, 5});
+  EXPECT_TRUE(store_.rotate(5, {.keep = 0}).empty());
+  EXPECT_EQ(store_.steps().size(), 5U);
+}
+
+TEST_F(StoreTest, EveryNthStepStaysForEver) {
+  save_all({10, 20, 30, 40, 50, 60});
+  store_.rotate(60, {.keep = 1, .keep_every = 20});
+  EXPECT_EQ(store_.steps(), (Steps{20, 40, 60}));
+}
+
+TEST_F(StoreTest, WhatTheRunResumedFromStays) {
+  save_all({1, 2, 3, 4});
+  store_.rotate(4, {.keep = 1, .resumed_from = store_.folder() + "/./step_00000002/"});
+  EXPECT_EQ(store_.steps(), (Steps{2, 4}));
+}
+
+TEST_F(StoreTest, RotationLeavesAloneWhatIsNotOursAlone) {
+  save(1, kTheirs);
+  save_all({2, 3, 4, 5});
+  scratch_.write("step_00000002/tokenizer.json", "{}");
+  std::filesystem::remove(scratch_ / "step_00000003/manifest.json");
+  scratch_.write("notes.txt", "mine");
+  store_.rotate(5, {.keep = 1});
+  EXPECT_EQ(store_.steps(), (Steps{1, 2, 3, 5}));
+  EXPECT_TRUE(has("notes.txt"));
+  EXPECT_TRUE(has("step_00000002/tokenizer.json"));
+}
+
+TEST_F(StoreTest, ADamagedCheckpointDoesNotPushAGoodOneOut) {
+  save_all({1, 2, 3});
+  scratch_.write("step_00000003/manifest.json", "{");
+  store_.rotate(2, {.keep = 1});
+  EXPECT_EQ(store_.steps(), (Steps{2, 3}));
+}
+
+TEST_F(StoreTest, OnlyOurOwnUnfinishedSavesAreCleanedUp) {
+  store_.begin(7);
+  scratch_.write(fmt::format("step_00000007.{}.partial/model", kOurs), "half");
+  CheckpointStore(scratch_ / "", kTheirs).begin(7);
+  make_folder(scratch_ / "step_00000008.partial");
+  make_folder(scratch_ / fmt::format("notes.{}.partial", kOurs));
+  EXPECT_EQ(store_.remove_stale_partials().size(), 1U);
+  EXPECT_FALSE(has(fmt::format("step_00000007.{}.partial", kOurs)));
+  EXPECT_TRUE(has(fmt::format("step_00000007.{}.partial", kTheirs)));
+  EXPECT_TRUE(has("step_00000008.partial"));
+  EXPECT_TRUE(has(fmt::format("notes.{}.partial", kOurs)));
+}
+
+TEST_F(StoreTest, ANewSaveStartsFromAnEmptyFolder) {
+  store_.begin(7);
+  scratch_.write(fmt::format("step_00000007.{}.partial/old", kOurs), "half");
+  EXPECT_TRUE(names_in(store_.begin(7)).empty());
+}
+
+TEST_F(StoreTest, PublishingOverACheckpointSetsThatAside) {
+  save(7);
+  scratch_.write("step_00000007/mark", "old");
+  save(7);
+  EXPECT_FALSE(has("step_00000007/mark"));
+  EXPECT_TRUE(has("step_00000007.aside-1/mark"));
+  save(7);
+  EXPECT_TRUE(has("step_00000007.aside-2"));
+  EXPECT_EQ(store_.steps(), Steps{7});
+}
+
+}  // namespace
+}  // namespace redspine
