@@ -25,6 +25,9 @@ struct Command {
 
 int run_train(Words words);
 int run_tokenize(Words words);
+int run_sample(Words words);
+int run_evaluate(Words words);
+int run_checkpoint(Words words);
 
 /// Whether --help is among the words.
 bool asks_for_help(Words words);

@@ -14,10 +14,13 @@
 namespace redspine {
 namespace {
 
-const std::array<Command, 2>& commands() {
-  static const std::array<Command, 2> kAll = {{
+const std::array<Command, 5>& commands() {
+  static const std::array<Command, 5> kAll = {{
       {"train", "train a model; under mpirun or srun, on many ranks", run_train},
       {"tokenize", "turn text into token files", run_tokenize},
+      {"sample", "text from a checkpoint", run_sample},
+      {"evaluate", "how well a checkpoint predicts a text", run_evaluate},
+      {"checkpoint", "look into checkpoints, check, compare and convert them", run_checkpoint},
   }};
   return kAll;
 }

@@ -3,19 +3,15 @@
 #include <fmt/format.h>
 
 #include <cstdio>
-#include <exception>
 #include <optional>
 #include <sstream>
 
 #include "launch/agree.h"
-#include "launch/command.h"
 #include "launch/config_file.h"
 #include "launch/fields.h"
+#include "launch/job.h"
 #include "launch/layout.h"
 #include "launch/run_start.h"
-#include "launch/threads.h"
-#include "parallel/failure.h"
-#include "parallel/mpi_session.h"
 #include "tensor/device.h"
 #include "trainer/checkpoint/loader.h"
 #include "trainer/checkpoint/saver.h"
@@ -74,16 +70,6 @@ void check_equal_on_all_ranks(const RankGroup& world, const Config& config) {
   refuse_together(world, mistakes);
 }
 
-ThreadPlan agree_on_threads(const RankGroup& world, std::vector<std::string>& hosts) {
-  const RankCpus mine = agree(world, this_rank_cpus);
-  std::vector<RankCpus> ranks;
-  for (const std::string& line : world.all_gather(mine.to_string())) {
-    ranks.push_back(RankCpus::from_string(line));
-    hosts.push_back(ranks.back().host);
-  }
-  return plan_threads(ranks);
-}
-
 /// Weights and moments of the place where the run goes on; nothing to load at a fresh start.
 void load(const Config& config, const RunStart& start, Trainer& trainer, Device& device) {
   const ParameterStore& parameters = trainer.model().parameters();
@@ -122,44 +108,24 @@ int run(const RankGroup& world, const EffectiveConfig& effective, const RunStart
   return end == RunEnd::stopped ? kExitStopped : kExitDone;
 }
 
-/// Where this rank alone fails, ends the whole job while the trainer is still there: its end would
-/// wait for collectives that the other ranks never join. Where all fail, they end in order.
-template <class Action>
-int run_or_abort(const MpiSession& session, const Action& action) {
-  const RankGroup& world = session.world();
-  try {
-    return action();
-  } catch (const CollectiveError& error) {
-    if (world.rank() == 0) tell(world, error.what());
-    return kExitFailed;
-  } catch (const std::exception& error) {
-    tell(world, error.what());
-    session.abort(kExitFailed);
-  }
-}
-
 int train(const MpiSession& session, const StopSignals& signals, Words words) {
   const RankGroup& world = session.world();
   const Order order = agree(world, [&] { return read_order(words, world.size()); });
   const Config& config = order.effective.config;
   check_equal_on_all_ranks(world, config);
 
-  std::vector<std::string> hosts;
-  const ThreadPlan plan = agree_on_threads(world, hosts);
-  if (world.rank() == 0) {
-    for (const std::string& warning : plan.warnings) tell(world, "warning: " + warning);
-  }
+  const JobThreads threads = agree_on_threads(world);
 
   RunData data = agree_with_places(world, order.effective, [&] { return RunData(config); });
   if (order.is_dry_run) {
     if (world.rank() == 0) {
       fmt::print("{}\n{}", to_yaml_with_origins(order.effective),
-                 describe_layout(config, hosts, plan.num_threads));
+                 describe_layout(config, threads.hosts, threads.num_threads));
     }
     return kExitDone;
   }
   const RunStart start = start_run(world, order.effective);
-  const auto device = make_cpu_device(plan.num_threads[static_cast<std::size_t>(world.rank())]);
+  const auto device = make_cpu_device(threads.num_threads[static_cast<std::size_t>(world.rank())]);
   const TrainingProgress progress =
       start.resumed ? start.resumed->record.progress : TrainingProgress{};
   Trainer trainer(config, data, world, *device, progress);
@@ -177,15 +143,7 @@ int run_train(Words words) {
     return kExitDone;
   }
   const StopSignals signals;
-  const MpiSession session(nullptr, nullptr);
-  try {
-    return train(session, signals, words);
-  } catch (const Refused&) {
-    return kExitMistake;
-  } catch (const std::exception& error) {
-    tell(session.world(), error.what());
-    session.abort(kExitFailed);
-  }
+  return run_job([&](const MpiSession& session) { return train(session, signals, words); });
 }
 
 }  // namespace redspine

@@ -23,7 +23,8 @@ std::vector<Block> make_blocks(Placement placement, ParameterStore& store,
 
 }  // namespace
 
-Gpt::Gpt(const ModelConfig& config, MicroBatchShape shape, std::uint64_t seed, Placement placement)
+Gpt::Gpt(const ModelConfig& config, MicroBatchShape shape, std::uint64_t seed, Placement placement,
+         InitialWeights initial_weights)
     : config_(config),
       seed_(seed),
       placement_(placement),
@@ -35,7 +36,7 @@ Gpt::Gpt(const ModelConfig& config, MicroBatchShape shape, std::uint64_t seed, P
       head_(placement, store_, config, embedding_) {
   Device& device = placement.device;
   store_.allocate(device);
-  initialize_parameters(store_, seed, device);
+  if (initial_weights == InitialWeights::drawn) initialize_parameters(store_, seed, device);
 
   const auto [batch, length] = shape;
   const Shape residual{batch, length, config.hidden_size};
@@ -93,6 +94,12 @@ void Gpt::logits(TensorView logits_Nv, const MicroBatch& batch) {
   const Shape rows{shape_.num_sequences * shape_.sequence_length, config_.hidden_size};
   forward_to_head(batch, dropout_of(batch, 0.0F));
   head_.logits(logits_Nv, normed_BTD_.view().reshape(rows));
+}
+
+void Gpt::row_logits(TensorView logits_1v, const MicroBatch& batch, std::int64_t row) {
+  const Shape rows{shape_.num_sequences * shape_.sequence_length, config_.hidden_size};
+  forward_to_head(batch, dropout_of(batch, 0.0F));
+  head_.logits(logits_1v, normed_BTD_.view().reshape(rows).slice(row, 1));
 }
 
 }  // namespace redspine

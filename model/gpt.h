@@ -24,11 +24,17 @@ struct MicroBatchShape {
   std::int64_t sequence_length;  // T
 };
 
+enum class InitialWeights {
+  drawn,
+  zero,  // for a model whose weights are loaded: drawing takes longer than reading
+};
+
 class Gpt {
  public:
   /// Weights are drawn from `seed`, each as a function of its parameter's name and its global
   /// position; so is dropout. `device` and `mesh` outlive the model.
-  Gpt(const ModelConfig& config, MicroBatchShape shape, std::uint64_t seed, Placement placement);
+  Gpt(const ModelConfig& config, MicroBatchShape shape, std::uint64_t seed, Placement placement,
+      InitialWeights initial_weights = InitialWeights::drawn);
   Gpt(const Gpt&) = delete;
   Gpt& operator=(const Gpt&) = delete;
 
@@ -44,6 +50,8 @@ class Gpt {
 
   /// This rank's columns of the logits, [B*T, v], written; without dropout.
   void logits(TensorView logits_Nv, const MicroBatch& batch);
+  /// The same of one row of the B*T alone, [1, v].
+  void row_logits(TensorView logits_1v, const MicroBatch& batch, std::int64_t row);
   /// The vocabulary range of those columns.
   Range logits_columns() const { return local_vocabulary(placement_, config_); }
 

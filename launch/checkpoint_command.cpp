@@ -1,0 +1,59 @@
+// redspine checkpoint: finds which of its commands is meant.
+
+#include "launch/checkpoint_command.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cstdio>
+
+#include "launch/nearest.h"
+
+namespace redspine {
+namespace {
+
+const std::array<Command, 5>& commands() {
+  static const std::array<Command, 5> kAll = {{
+      {"inspect", "tensors, layers, step and configuration", run_checkpoint_inspect},
+      {"verify", "is every byte as it was written?", run_checkpoint_verify},
+      {"diff", "what differs between two, tensor by tensor", run_checkpoint_diff},
+      {"import", "a GPT-2 or Llama of transformers -> weights to begin with",
+       run_checkpoint_import},
+      {"export", "the model alone, for transformers", run_checkpoint_export},
+  }};
+  return kAll;
+}
+
+std::string help_text() {
+  std::string text = "redspine checkpoint COMMAND DIR ... [OPTION ...]\n";
+  for (const Command& command : commands()) {
+    text += fmt::format("  {:<8}  {}\n", command.name, command.summary);
+  }
+  return text + "redspine checkpoint COMMAND --help: the options of a command\n";
+}
+
+}  // namespace
+
+int run_checkpoint(Words words) {
+  if (words.empty()) {
+    fmt::print(stderr, "{}", help_text());
+    return kExitMistake;
+  }
+  const std::string& name = words.front();
+  std::vector<std::string> known;
+  for (const Command& command : commands()) {
+    if (command.name == name) return command.run(words.subspan(1));
+    known.push_back(command.name);
+  }
+  if (name == "--help" || name == "-h") {
+    fmt::print("{}", help_text());
+    return kExitDone;
+  }
+  fmt::print(stderr,
+             "redspine: checkpoint {}: unknown command; nearest: {}; all: redspine checkpoint "
+             "--help\n",
+             name, nearest_word(name, known));
+  return kExitMistake;
+}
+
+}  // namespace redspine

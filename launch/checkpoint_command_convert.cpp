@@ -1,0 +1,106 @@
+// redspine checkpoint import and export. Both write a model that `transformers` and this program
+// open; they differ in where it comes from, and in what is worth saying about it.
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <sstream>
+
+#include "launch/checkpoint_command.h"
+#include "model/stored_tensors.h"
+#include "tensor/error.h"
+#include "trainer/checkpoint/convert.h"
+
+namespace redspine {
+namespace {
+
+namespace po = boost::program_options;
+
+po::options_description make_options() {
+  po::options_description options("Options");
+  options.add_options()  //
+      ("directory", po::value<std::vector<std::string>>(),
+       "where the model is; the option's name may be left out")       //
+      ("output", po::value<std::string>(), "a directory to be made")  //
+      ("dtype", po::value<std::string>(),
+       "f32 | bf16 | f16; without it, as the tensors are stored")  //
+      ("help", "this text");
+  return options;
+}
+
+std::optional<ElementType> read_type(const po::variables_map& values) {
+  if (!values.contains("dtype")) return std::nullopt;
+  const auto word = values["dtype"].as<std::string>();
+  if (word == "f32") return ElementType::f32;
+  if (word == "bf16") return ElementType::bf16;
+  if (word == "f16") return ElementType::f16;
+  throw ConfigError("--dtype", fmt::format("read \"{}\"; legal: f32, bf16, f16", word));
+}
+
+Conversion read_conversion(Words words) {
+  const po::variables_map values = parse_words(words, make_options(), "directory");
+  std::vector<std::string> directories;
+  if (values.contains("directory")) {
+    directories = values["directory"].as<std::vector<std::string>>();
+  }
+  Mistakes mistakes;
+  if (directories.size() != 1) {
+    mistakes.add(
+        "", fmt::format("{} directories are given to read from; legal: 1", directories.size()));
+  }
+  if (!values.contains("output") || values["output"].as<std::string>().empty()) {
+    mistakes.add("", "--output DIR is missing");
+  }
+  mistakes.throw_if_any();
+  return {.source = directories.front(),
+          .output = values["output"].as<std::string>(),
+          .type = read_type(values)};
+}
+
+int print_help(const std::string& text) {
+  std::ostringstream options;
+  options << make_options();
+  fmt::print("{}\n\n{}", text, options.str());
+  return kExitDone;
+}
+
+ConversionReport convert(const Conversion& conversion) {
+  const ConversionReport report = convert_model(conversion);
+  fmt::print("{}: {} parameters in {} tensors, {} bytes\n", conversion.output,
+             report.num_parameters, report.num_tensors, report.bytes);
+  for (const std::string& name : report.copied) fmt::print("{}: copied\n", name);
+  return report;
+}
+
+}  // namespace
+
+int run_checkpoint_import(Words words) {
+  if (asks_for_help(words)) {
+    return print_help(
+        "redspine checkpoint import DIR --output DIR [--dtype TYPE]\n"
+        "Checks a GPT-2 or Llama of transformers and writes its weights to begin training with");
+  }
+  const Conversion conversion = read_conversion(words);
+  convert(conversion);
+  fmt::print("to train from it: --set checkpoint.initialize_from={}\n", conversion.output);
+  return kExitDone;
+}
+
+int run_checkpoint_export(Words words) {
+  if (asks_for_help(words)) {
+    return print_help(
+        "redspine checkpoint export DIR --output DIR [--dtype TYPE]\n"
+        "Writes the model alone, for transformers");
+  }
+  const Conversion conversion = read_conversion(words);
+  const ConversionReport report = convert(conversion);
+  if (stored_family(report.config) == StoredFamily::redspine) {
+    fmt::print(stderr,
+               "redspine: warning: transformers has no model with these options, so that only "
+               "redspine opens {}\n",
+               conversion.output);
+  }
+  return kExitDone;
+}
+
+}  // namespace redspine

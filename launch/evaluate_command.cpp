@@ -1,0 +1,252 @@
+// redspine evaluate: how well a checkpoint predicts a text, by all ranks of the job together.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "launch/fields.h"
+#include "launch/job.h"
+#include "launch/scalars.h"
+#include "launch/trained_model.h"
+#include "trainer/checkpoint/loader.h"
+#include "trainer/evaluator.h"
+
+namespace redspine {
+namespace {
+
+namespace po = boost::program_options;
+
+// Enough rows for an efficient product.
+constexpr std::int64_t kTokensAtOnce = 4096;
+
+po::options_description make_options() {
+  po::options_description options("Options");
+  options.add_options()  //
+      ("checkpoint", po::value<std::string>(),
+       "directory of a checkpoint, or of a GPT-2 or Llama of transformers")  //
+      ("data", po::value<std::string>(),
+       "token file, Megatron prefix, or a glob of them in quotes")  //
+      ("format", po::value<std::string>()->default_value("auto"),
+       "auto | megatron | llmc | raw_u16 | raw_u32")  //
+      ("sequence-length", po::value<std::int64_t>(),
+       "tokens that are predicted from one another; without it, as in training")  //
+      ("batch-size", po::value<std::int64_t>(),
+       "sequences that a rank computes at once")  //
+      ("tensor", po::value<std::int64_t>()->default_value(1),
+       "ranks that share one model; the others share the data")  //
+      ("tokenizer", po::value<std::string>()->default_value(""),
+       "bytes; without it, what the checkpoint says")  //
+      ("json", "one line of JSON")                     //
+      ("help", "this text");
+  return options;
+}
+
+struct Order {
+  TrainedModel model;
+  std::string data_path;
+  ValidationData data;
+  MicroBatchShape shape;
+  int num_tensor_ranks;
+  bool tokens_are_bytes;
+  bool writes_json;
+};
+
+TokenFormat read_format(const std::string& word) {
+  Config config;
+  for (const Field& field : fields_of(config)) {
+    if (field.key != "data.format") continue;
+    const std::optional<std::string> mistake = store({.text = word}, field.value);
+    if (mistake) throw ConfigError("--format", *mistake);
+  }
+  return config.data.format;
+}
+
+/// `value` of an option where it is given, checked against its range.
+std::int64_t integer_or(const po::variables_map& values, const std::string& name,
+                        std::int64_t otherwise, std::int64_t most) {
+  const std::int64_t value = values.contains(name) ? values[name].as<std::int64_t>() : otherwise;
+  if (value < 1 || value > most) {
+    throw ConfigError("--" + name, fmt::format("is {}; legal: 1 to {}", value, most));
+  }
+  return value;
+}
+
+int read_tensor_degree(const po::variables_map& values, const ModelConfig& config, int world_size) {
+  const std::int64_t degree = values["tensor"].as<std::int64_t>();
+  std::vector<int> legal;
+  for (int i = 1; i <= world_size; ++i) {
+    if (world_size % i == 0 && config.num_heads % i == 0 && i <= config.ffn_size) {
+      legal.push_back(i);
+    }
+  }
+  if (std::find(legal.begin(), legal.end(), degree) == legal.end()) {
+    throw ConfigError("--tensor",
+                      fmt::format("is {}; legal for {} ranks and {} heads: {}", degree, world_size,
+                                  config.num_heads, fmt::join(legal, ", ")));
+  }
+  return static_cast<int>(degree);
+}
+
+ValidationData open_data(const std::string& path, TokenFormat format, std::int64_t length,
+                         std::int64_t vocab_size) {
+  try {
+    return {DataConfig{.validation = {{.path = path}}, .format = format}, length, vocab_size};
+  } catch (const ConfigError& error) {
+    Mistakes mistakes;  // their keys are those of a run's configuration
+    for (const Mistake& mistake : error.mistakes()) mistakes.add("--data", mistake.text);
+    throw ConfigError(mistakes.all());
+  }
+}
+
+bool are_tokens_bytes(const TrainedModel& model, const std::string& choice) {
+  if (!choice.empty()) open_tokenizer(choice);
+  try {
+    open_tokenizer(tokenizer_name(model, choice));
+    return true;
+  } catch (const ConfigError&) {
+    return false;
+  }
+}
+
+Order read_order(Words words, int world_size) {
+  const po::variables_map values = parse_words(words, make_options());
+  for (const char* name : {"checkpoint", "data"}) {
+    if (values.contains(name)) continue;
+    throw ConfigError("",
+                      fmt::format("--{} is missing; all options: redspine evaluate --help", name));
+  }
+  const TrainedModel model = read_trained_model(values["checkpoint"].as<std::string>());
+  const int num_tensor_ranks = read_tensor_degree(values, model.config, world_size);
+  const std::int64_t length = integer_or(values, "sequence-length", model.sequence_length(),
+                                         model.config.max_sequence_length);
+  const auto path = values["data"].as<std::string>();
+  ValidationData data = open_data(path, read_format(values["format"].as<std::string>()), length,
+                                  model.config.vocab_size);
+  const std::int64_t num_data_ranks = world_size / num_tensor_ranks;
+  const std::int64_t share = (data.num_windows() + num_data_ranks - 1) / num_data_ranks;
+  const std::int64_t at_once = std::clamp<std::int64_t>(kTokensAtOnce / length, 1, share);
+  return {
+      .model = model,
+      .data_path = path,
+      .data = std::move(data),
+      .shape = {.num_sequences = integer_or(values, "batch-size", at_once, std::int64_t{1} << 20),
+                .sequence_length = length},
+      .num_tensor_ranks = num_tensor_ranks,
+      .tokens_are_bytes = are_tokens_bytes(model, values["tokenizer"].as<std::string>()),
+      .writes_json = values.contains("json")};
+}
+
+/// Targets that are bytes: all but the ends of texts.
+std::int64_t count_bytes(const ValidationData& data) {
+  const auto length = static_cast<std::size_t>(data.sequence_length());
+  std::vector<std::int32_t> tokens(length);
+  std::vector<std::int32_t> targets(length);
+  std::int64_t count = 0;
+  for (std::int64_t window = 0; window < data.num_windows(); ++window) {
+    data.fill(window, 1, tokens, targets);
+    count += std::count_if(targets.begin(), targets.end(), [](std::int32_t token) {
+      return token >= 0 && token < ByteTokenizer::kEndOfText;
+    });
+  }
+  return count;
+}
+
+struct Result {
+  double loss;  // nats a token
+  std::int64_t num_tokens;
+  std::optional<std::int64_t> num_bytes;  // of text; nothing where tokens are not bytes
+  double seconds;
+
+  double perplexity() const { return std::exp(loss); }
+  /// What it takes to tell the text and where its documents end, over the bytes of the text.
+  std::optional<double> bits_per_byte() const {
+    if (!num_bytes || *num_bytes == 0) return std::nullopt;
+    return loss * static_cast<double>(num_tokens) / std::log(2.0) / static_cast<double>(*num_bytes);
+  }
+};
+
+// JSON has no word for numbers that are not finite.
+nlohmann::ordered_json number(const std::optional<double>& value) {
+  if (!value) return nullptr;
+  if (std::isfinite(*value)) return *value;
+  return fmt::format("{}", *value);
+}
+
+void show(const Order& order, const Result& result) {
+  const std::optional<double> bits = result.bits_per_byte();
+  if (order.writes_json) {
+    nlohmann::ordered_json line = {{"kind", "evaluation"},
+                                   {"checkpoint", order.model.directory},
+                                   {"data", order.data_path},
+                                   {"sequence_length", order.shape.sequence_length},
+                                   {"tokens", result.num_tokens},
+                                   {"loss", number(result.loss)},
+                                   {"perplexity", number(result.perplexity())},
+                                   {"bytes", nullptr},
+                                   {"bits_per_byte", number(bits)},
+                                   {"seconds", result.seconds}};
+    if (result.num_bytes) line["bytes"] = *result.num_bytes;
+    fmt::print("{}\n", line.dump());
+    return;
+  }
+  fmt::print(
+      "tokens         {}, each once, {} at most from one another\n"
+      "loss           {:.6f} nats a token\n"
+      "perplexity     {:.4f}\n",
+      result.num_tokens, order.shape.sequence_length, result.loss, result.perplexity());
+  if (bits) {
+    fmt::print("bits a byte    {:.6f}  ({} bytes)\n", *bits, *result.num_bytes);
+  } else {
+    fmt::print("bits a byte    not known: the tokens are not known to be bytes\n");
+  }
+  fmt::print("seconds        {:.2f}\n", result.seconds);
+}
+
+int evaluate(const MpiSession& session, Words words) {
+  const RankGroup& world = session.world();
+  const Order order = agree(world, [&] { return read_order(words, world.size()); });
+  const JobThreads threads = agree_on_threads(world);
+  const auto device = make_cpu_device(threads.num_threads[static_cast<std::size_t>(world.rank())]);
+  const ProcessMesh mesh(world, order.num_tensor_ranks, *device);
+  const Placement placement{*device, mesh};
+  Gpt model(order.model.config, order.shape, 0, placement, InitialWeights::zero);
+  BatchFeed feed(*device, order.shape);
+  return run_or_abort(session, [&] {
+    agree(world, [&] {
+      load_weights(order.model.directory, order.model.config, model.parameters(), *device);
+      return true;
+    });
+    const auto start = std::chrono::steady_clock::now();
+    const std::optional<ValidationReport> report =
+        Evaluator(order.data, model, feed, placement, 0).evaluate(0, {});
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+    if (world.rank() == 0) {
+      Result result{.loss = report->loss,
+                    .num_tokens = report->tokens,
+                    .num_bytes = std::nullopt,
+                    .seconds = seconds.count()};
+      if (order.tokens_are_bytes) result.num_bytes = count_bytes(order.data);
+      show(order, result);
+    }
+    return kExitDone;
+  });
+}
+
+}  // namespace
+
+int run_evaluate(Words words) {
+  if (asks_for_help(words)) {
+    std::ostringstream text;
+    text << make_options();
+    fmt::print("redspine evaluate --checkpoint DIR --data PATH [OPTION ...]\n\n{}", text.str());
+    return kExitDone;
+  }
+  return run_job([&](const MpiSession& session) { return evaluate(session, words); });
+}
+
+}  // namespace redspine

@@ -1,0 +1,33 @@
+#include "launch/job.h"
+
+namespace redspine {
+
+int run_job(const std::function<int(const MpiSession&)>& action) {
+  const MpiSession session(nullptr, nullptr);
+  try {
+    return action(session);
+  } catch (const Refused&) {
+    return kExitMistake;
+  } catch (const std::exception& error) {
+    tell(session.world(), error.what());
+    session.abort(kExitFailed);
+  }
+}
+
+JobThreads agree_on_threads(const RankGroup& world) {
+  const RankCpus mine = agree(world, this_rank_cpus);
+  JobThreads threads;
+  std::vector<RankCpus> ranks;
+  for (const std::string& line : world.all_gather(mine.to_string())) {
+    ranks.push_back(RankCpus::from_string(line));
+    threads.hosts.push_back(ranks.back().host);
+  }
+  const ThreadPlan plan = plan_threads(ranks);
+  if (world.rank() == 0) {
+    for (const std::string& warning : plan.warnings) tell(world, "warning: " + warning);
+  }
+  threads.num_threads = plan.num_threads;
+  return threads;
+}
+
+}  // namespace redspine

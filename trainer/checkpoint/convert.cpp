@@ -1,0 +1,219 @@
+#include "trainer/checkpoint/convert.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "tensor/error.h"
+#include "trainer/checkpoint/files.h"
+#include "trainer/checkpoint/manifest.h"
+#include "trainer/checkpoint/model_directory.h"
+#include "trainer/checkpoint/model_json.h"
+
+namespace redspine {
+namespace {
+
+constexpr const char* kModelFile = "model.safetensors";
+constexpr const char* kConfigFile = "config.json";
+
+// What users of the model need besides it.
+constexpr const char* kCompanions[] = {"generation_config.json",
+                                       "tokenizer.json",
+                                       "tokenizer_config.json",
+                                       "tokenizer.model",
+                                       "vocab.json",
+                                       "merges.txt",
+                                       "added_tokens.json",
+                                       "special_tokens_map.json",
+                                       "chat_template.jinja"};
+
+// Keys of a source's config.json that describe its vocabulary, which ours has no words for.
+constexpr const char* kKeptKeys[] = {"bos_token_id", "eos_token_id", "pad_token_id"};
+
+std::string_view torch_name(ElementType type) {
+  switch (type) {
+    case ElementType::f16:
+      return "float16";
+    case ElementType::bf16:
+      return "bfloat16";
+    default:
+      return "float32";
+  }
+}
+
+std::string normal_path(const std::string& path) {
+  std::string text = std::filesystem::path(path).lexically_normal().string();
+  while (text.size() > 1 && text.ends_with('/')) text.pop_back();
+  return text;
+}
+
+void check_output(const std::string& output, const std::string& partial) {
+  namespace fs = std::filesystem;
+  std::error_code failure;
+  if (fs::exists(output, failure) &&
+      !(fs::is_directory(output, failure) && fs::is_empty(output, failure))) {
+    throw ConfigError("--output", fmt::format("{}: is there already; legal: a new directory or an "
+                                              "empty one",
+                                              output));
+  }
+  if (fs::exists(partial, failure)) {
+    throw ConfigError("--output", fmt::format("{}: is there, from a command that was stopped or "
+                                              "still runs; delete it if it was stopped",
+                                              partial));
+  }
+  const fs::path parent = fs::path(output).parent_path();
+  if (parent.empty()) return;
+  fs::create_directories(parent, failure);
+  if (failure) {
+    throw ConfigError("--output", fmt::format("cannot make the directory {}: {}", parent.string(),
+                                              failure.message()));
+  }
+}
+
+std::string config_json(const std::string& source, const ModelConfig& config, ElementType type) {
+  const auto theirs =
+      nlohmann::ordered_json::parse(read_text(source + "/" + kConfigFile), nullptr, false);
+  auto ours = nlohmann::ordered_json::parse(model_to_json(config));
+  ours["torch_dtype"] = torch_name(type);
+  for (const char* key : kKeptKeys) {
+    if (theirs.contains(key)) ours[key] = theirs[key];
+  }
+  return ours.dump(2) + "\n";
+}
+
+/// `bytes` are those of `values` where the types are the same.
+void encode(std::vector<std::byte>& bytes, const std::vector<float>& values, ElementType type) {
+  bytes.resize(values.size() * static_cast<std::size_t>(bytes_of(type)));
+  if (type == ElementType::f32) {
+    if (!values.empty()) std::memcpy(bytes.data(), values.data(), bytes.size());
+    return;
+  }
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const std::uint16_t half = type == ElementType::f16 ? to_f16(values[i]) : to_bf16(values[i]);
+    std::memcpy(bytes.data() + 2 * i, &half, sizeof(half));
+  }
+}
+
+void check_finite(const std::vector<float>& values, const TensorFiles::Place& place) {
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (std::isfinite(values[i])) continue;
+    throw ConfigError("", fmt::format("{}: tensor {}: element {} is {}; legal: finite numbers",
+                                      place.file->path(), place.entry->name, i, values[i]));
+  }
+}
+
+void check_fits(const std::vector<std::byte>& bytes, const std::vector<float>& values,
+                const TensorFiles::Place& place, ElementType type) {
+  std::vector<float> back(values.size());
+  widen(back, bytes, type);
+  for (std::size_t i = 0; i < back.size(); ++i) {
+    if (std::isfinite(back[i])) continue;
+    throw ConfigError(
+        "--dtype", fmt::format("{}: tensor {}: element {} is {}, too large for {}",
+                               place.file->path(), place.entry->name, i, values[i], name_of(type)));
+  }
+}
+
+/// What cannot be deleted must not hide why it has to be.
+void drop(const std::string& folder) {
+  try {
+    remove_folder(folder);
+  } catch (const std::exception&) {
+    return;
+  }
+}
+
+class Converter {
+ public:
+  Converter(const Conversion& conversion, std::string folder)
+      : conversion_(conversion),
+        folder_(std::move(folder)),
+        model_(open_model(conversion.source)) {}
+
+  ConversionReport run() {
+    write_tensors();
+    add(kConfigFile,
+        config_json(conversion_.source, model_.config, type_of(model_.tensors.front())));
+    for (const char* name : kCompanions) {
+      const std::string path = conversion_.source + "/" + name;
+      if (!std::filesystem::exists(path)) continue;
+      add(name, read_text(path));
+      report_.copied.emplace_back(name);
+    }
+    sync_folder(folder_);  // no name may come after the manifest's
+    write_text(folder_ + "/" + kManifestName, manifest_to_json(manifest_));
+    sync_folder(folder_);
+    report_.config = model_.config;
+    return report_;
+  }
+
+ private:
+  ElementType type_of(const StoredTensor& tensor) const {
+    return conversion_.type.value_or(model_.files.at(tensor.name).entry->type);
+  }
+
+  void write_tensors() {
+    std::vector<SafetensorsTensor> layout;
+    for (const StoredTensor& tensor : model_.tensors) {
+      layout.push_back({tensor.name, type_of(tensor), model_.files.at(tensor.name).entry->shape});
+    }
+    SafetensorsWriter writer(folder_ + "/" + kModelFile, layout);
+    ManifestFile& file = manifest_.files[kModelFile];
+    std::vector<float> values;
+    std::vector<std::byte> bytes;
+    for (const SafetensorsTensor& tensor : layout) {
+      const TensorFiles::Place& place = model_.files.at(tensor.name);
+      values.resize(static_cast<std::size_t>(place.entry->count()));
+      place.file->read_floats(*place.entry, 0, values);
+      check_finite(values, place);
+      encode(bytes, values, tensor.type);
+      check_fits(bytes, values, place, tensor.type);
+      writer.write(bytes);
+      file.tensors[tensor.name] =
+          hash_text({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+      ++report_.num_tensors;
+      report_.num_parameters += place.entry->count();
+    }
+    writer.finish();
+    file.bytes = writer.file_bytes();
+    file.hash = hash_text(writer.header_bytes());
+    report_.bytes = writer.file_bytes();
+  }
+
+  void add(const std::string& name, const std::string& text) {
+    write_text(folder_ + "/" + name, text);
+    manifest_.files[name] = {
+        .bytes = static_cast<std::int64_t>(text.size()), .hash = hash_text(text), .tensors = {}};
+  }
+
+  const Conversion& conversion_;
+  std::string folder_;
+  ModelDirectory model_;
+  Manifest manifest_;
+  ConversionReport report_;
+};
+
+}  // namespace
+
+ConversionReport convert_model(const Conversion& conversion) {
+  const std::string output = normal_path(conversion.output);
+  const std::string partial = output + ".partial";
+  check_output(output, partial);
+  Converter converter(conversion, partial);
+  make_folder(partial);
+  ConversionReport report;
+  try {
+    report = converter.run();
+    rename_path(partial, output);
+  } catch (...) {
+    drop(partial);
+    throw;
+  }
+  sync_folder_of(output);
+  return report;
+}
+
+}  // namespace redspine
