@@ -41,10 +41,7 @@ std::string manifest_to_json(const Manifest& manifest) {
     if (!file.tensors.empty()) entry["tensors"] = file.tensors;
     files[name] = std::move(entry);
   }
-  const nlohmann::ordered_json json = {{"format_version", kFormatVersion},
-                                       {"run_id", manifest.run_id},
-                                       {"step", manifest.step},
-                                       {"files", files}};
+  const nlohmann::ordered_json json = {{"format_version", kFormatVersion}, {"files", files}};
   return json.dump(1) + "\n";
 }
 
@@ -54,7 +51,7 @@ Manifest manifest_from_json(std::string_view json, const std::string& path) {
   if (version != kFormatVersion) {
     reader.fail("format_version", fmt::format("{}", version), fmt::format("{}", kFormatVersion));
   }
-  Manifest manifest{.run_id = reader.string("run_id"), .step = reader.integer("step"), .files = {}};
+  Manifest manifest;
   const JsonReader files = reader.object("files");
   for (const std::string& name : files.keys()) {
     if (name.empty() || name.find('/') != std::string::npos) {

@@ -22,8 +22,6 @@ struct ManifestFile {
 };
 
 struct Manifest {
-  std::string run_id;  // of the run that wrote it
-  std::int64_t step = 0;
   std::map<std::string, ManifestFile> files;  // all but manifest.json
 
   std::int64_t total_bytes() const;

@@ -11,26 +11,23 @@ namespace redspine {
 
 std::string stem_of(StatePart part) { return part == StatePart::value ? "model" : "optimizer"; }
 
-// The largest first, each to the rank that has the least so far. The model goes before the moments,
-// so that its files alone are balanced as well as they can be.
+// The largest first, each to the rank that has the least so far.
 SavePlan::SavePlan(std::span<const StoredTensor> tensors, int num_ranks) {
-  std::vector<std::size_t> by_size(tensors.size());
+  for (const StatePart part : kStateParts) {
+    for (const StoredTensor& tensor : tensors) tensors_.push_back({part, &tensor, 0});
+  }
+  std::vector<std::size_t> by_size(tensors_.size());
   std::iota(by_size.begin(), by_size.end(), std::size_t{0});
-  std::stable_sort(by_size.begin(), by_size.end(), [&](std::size_t a, std::size_t b) {
-    return tensors[a].shape.count() > tensors[b].shape.count();
+  std::stable_sort(by_size.begin(), by_size.end(), [this](std::size_t a, std::size_t b) {
+    return tensors_[a].bytes() > tensors_[b].bytes();
   });
   std::vector<std::int64_t> bytes_of_rank(static_cast<std::size_t>(num_ranks));
-  for (const StatePart part : kStateParts) {
-    const std::size_t first = tensors_.size();
-    for (const StoredTensor& tensor : tensors) tensors_.push_back({part, &tensor, 0});
-    for (const std::size_t index : by_size) {
-      PlannedTensor& planned = tensors_[first + index];
-      const auto least = std::min_element(bytes_of_rank.begin(), bytes_of_rank.end());
-      planned.writer = static_cast<int>(least - bytes_of_rank.begin());
-      *least += planned.bytes();
-    }
+  for (const std::size_t index : by_size) {
+    const auto least = std::min_element(bytes_of_rank.begin(), bytes_of_rank.end());
+    tensors_[index].writer = static_cast<int>(least - bytes_of_rank.begin());
+    *least += tensors_[index].bytes();
   }
-  for (const std::string stem : {"model", "optimizer"}) name_files(stem);
+  for (const char* stem : {"model", "optimizer"}) name_files(stem);
 }
 
 void SavePlan::name_files(const std::string& stem) {

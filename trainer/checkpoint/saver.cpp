@@ -160,7 +160,7 @@ class CheckpointSaver::Work {
     });
     try {
       const std::map<std::string, ManifestFile> mine = write_tensors(tensors, step, fetch);
-      const Manifest manifest = gather_manifest(mine, step);
+      const Manifest manifest = gather_manifest(mine);
       run_together(world_, [&] {
         if (world_.rank() == 0) complete(manifest, record);
       });
@@ -224,8 +224,8 @@ class CheckpointSaver::Work {
     return written;
   }
 
-  Manifest gather_manifest(const std::map<std::string, ManifestFile>& mine, std::int64_t step) {
-    Manifest manifest{.run_id = store_.run_id(), .step = step, .files = mine};
+  Manifest gather_manifest(const std::map<std::string, ManifestFile>& mine) const {
+    Manifest manifest{.files = mine};
     for (const std::string& text : world_.all_gather(manifest_to_json(manifest))) {
       manifest.files.merge(manifest_from_json(text, "the manifest of a rank").files);
     }

@@ -11,6 +11,7 @@
 #include "tensor/error.h"
 #include "trainer/checkpoint/files.h"
 #include "trainer/checkpoint/manifest.h"
+#include "trainer/checkpoint/training_json.h"
 
 namespace redspine {
 namespace {
@@ -126,7 +127,7 @@ std::vector<std::string> CheckpointStore::remove_stale_partials() const {
 bool CheckpointStore::is_ours_alone(std::int64_t step) const {
   try {
     const Manifest manifest = read_manifest(path_of(step));
-    if (manifest.run_id != run_id_) return false;
+    if (read_training_record(path_of(step)).run_id != run_id_) return false;
     const std::vector<std::string> names = names_in(path_of(step));
     return std::all_of(names.begin(), names.end(), [&manifest](const std::string& name) {
       return name == kManifestName || manifest.files.contains(name);

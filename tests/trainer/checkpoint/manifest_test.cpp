@@ -9,9 +9,7 @@ namespace redspine {
 namespace {
 
 Manifest example() {
-  return {.run_id = "0123456789abcdef",
-          .step = 500,
-          .files = {{"config.json", {.bytes = 3, .hash = hash_text("abc"), .tensors = {}}},
+  return {.files = {{"config.json", {.bytes = 3, .hash = hash_text("abc"), .tensors = {}}},
                     {"model-00001-of-00001.safetensors",
                      {.bytes = 1LL << 40,
                       .hash = hash_text("header"),
@@ -34,9 +32,9 @@ TEST(Manifest, EveryMistakeNamesFileAndKey) {
   };
   EXPECT_EQ(error_after("\"format_version\": 1", "\"format_version\": 2"),
             "DIR/manifest.json: format_version: is 2; legal: 1");
-  EXPECT_EQ(error_after("\"step\": 500", "\"step\": \"500\""),
-            "DIR/manifest.json: step: is \"500\"; legal: a whole number");
-  EXPECT_EQ(error_after("\"step\"", "\"stop\""), "DIR/manifest.json: step: is missing");
+  EXPECT_EQ(error_after("\"bytes\": 3", "\"bytes\": \"3\""),
+            "DIR/manifest.json: files: config.json: bytes: is \"3\"; legal: a whole number");
+  EXPECT_EQ(error_after("\"files\"", "\"fires\""), "DIR/manifest.json: files: is missing");
   EXPECT_EQ(error_after("config.json", "../config.json"),
             "DIR/manifest.json: files: ../config.json: is a path; legal: a file of this directory");
   EXPECT_NE(error_after(hash_text("abc"), "xyz").find("32 hexadecimal digits"), std::string::npos);

@@ -8,6 +8,7 @@
 #include "tests/data/scratch.h"
 #include "trainer/checkpoint/files.h"
 #include "trainer/checkpoint/manifest.h"
+#include "trainer/checkpoint/training_json.h"
 
 namespace redspine {
 namespace {
@@ -20,11 +21,11 @@ class StoreTest : public testing::Test {
   void save(std::int64_t step, const std::string& run_id = kOurs) const {
     const CheckpointStore store(scratch_ / "", run_id);
     const std::string folder = store.begin(step);
-    write_text(folder + "/config.json", "{}");
-    const Manifest manifest{
-        .run_id = run_id,
-        .step = step,
-        .files = {{"config.json", {.bytes = 2, .hash = hash_text("{}"), .tensors = {}}}}};
+    TrainingRecord record;
+    record.run_id = run_id;
+    write_text(folder + "/training.json", training_to_json(record));
+    Manifest manifest;
+    manifest.files["training.json"].hash = hash_text("");
     write_text(folder + "/" + kManifestName, manifest_to_json(manifest));
     store.publish(step);
   }
@@ -36,6 +37,10 @@ class StoreTest : public testing::Test {
   Scratch scratch_;
   CheckpointStore store_{scratch_ / "", kOurs};
 };
+
+Retention keeping(std::int64_t num_newest) {
+  return {.keep = num_newest, .keep_every = 0, .resumed_from = {}};
+}
 
 using Steps = std::vector<std::int64_t>;
 
@@ -60,26 +65,27 @@ TEST_F(StoreTest, AStoreWithoutAFolderIsEmpty) {
 
 TEST_F(StoreTest, RotationKeepsTheNewest) {
   save_all({9, 10, 100, 11});
-  const auto removed = store_.rotate(100, {.keep = 2});
+  const auto removed = store_.rotate(100, keeping(2));
   EXPECT_EQ(removed.size(), 2U);
   EXPECT_EQ(store_.steps(), (Steps{11, 100}));
 }
 
 TEST_F(StoreTest, KeepZeroKeepsAll) {
   save_all({1, 2, 3, 4, 5});
-  EXPECT_TRUE(store_.rotate(5, {.keep = 0}).empty());
+  EXPECT_TRUE(store_.rotate(5, keeping(0)).empty());
   EXPECT_EQ(store_.steps().size(), 5U);
 }
 
 TEST_F(StoreTest, EveryNthStepStaysForEver) {
   save_all({10, 20, 30, 40, 50, 60});
-  store_.rotate(60, {.keep = 1, .keep_every = 20});
+  store_.rotate(60, {.keep = 1, .keep_every = 20, .resumed_from = {}});
   EXPECT_EQ(store_.steps(), (Steps{20, 40, 60}));
 }
 
 TEST_F(StoreTest, WhatTheRunResumedFromStays) {
   save_all({1, 2, 3, 4});
-  store_.rotate(4, {.keep = 1, .resumed_from = store_.folder() + "/./step_00000002/"});
+  store_.rotate(
+      4, {.keep = 1, .keep_every = 0, .resumed_from = store_.folder() + "/./step_00000002/"});
   EXPECT_EQ(store_.steps(), (Steps{2, 4}));
 }
 
@@ -89,7 +95,7 @@ TEST_F(StoreTest, RotationLeavesAloneWhatIsNotOursAlone) {
   scratch_.write("step_00000002/tokenizer.json", "{}");
   std::filesystem::remove(scratch_ / "step_00000003/manifest.json");
   scratch_.write("notes.txt", "mine");
-  store_.rotate(5, {.keep = 1});
+  store_.rotate(5, keeping(1));
   EXPECT_EQ(store_.steps(), (Steps{1, 2, 3, 5}));
   EXPECT_TRUE(has("notes.txt"));
   EXPECT_TRUE(has("step_00000002/tokenizer.json"));
@@ -97,8 +103,8 @@ TEST_F(StoreTest, RotationLeavesAloneWhatIsNotOursAlone) {
 
 TEST_F(StoreTest, ADamagedCheckpointDoesNotPushAGoodOneOut) {
   save_all({1, 2, 3});
-  scratch_.write("step_00000003/manifest.json", "{");
-  store_.rotate(2, {.keep = 1});
+  scratch_.write("step_00000003/training.json", "{");
+  store_.rotate(2, keeping(1));
   EXPECT_EQ(store_.steps(), (Steps{2, 3}));
 }
 

@@ -25,7 +25,7 @@ class VerifyTest : public testing::Test {
     const auto hash = [&](std::size_t first, std::size_t count) {
       return hash_text({reinterpret_cast<const char*>(values.data() + first), count * 4});
     };
-    Manifest manifest{.run_id = "x", .step = 1, .files = {}};
+    Manifest manifest;
     manifest.files[kModel] = {.bytes = writer.file_bytes(),
                               .hash = hash_text(writer.header_bytes()),
                               .tensors = {{"a", hash(0, 4)}, {"b", hash(4, 2)}}};
@@ -49,7 +49,7 @@ class VerifyTest : public testing::Test {
 TEST_F(VerifyTest, AGoodCheckpointHasNoProblems) { EXPECT_EQ(problems().size(), 0U); }
 
 TEST_F(VerifyTest, EveryFlippedBitOfEveryFileIsFound) {
-  for (const std::string name :
+  for (const std::string& name :
        {std::string(kModel), std::string("config.json"), std::string(kManifestName)}) {
     const std::string good = read_file(scratch_ / name);
     for (std::size_t byte = 0; byte < good.size(); ++byte) {
@@ -81,7 +81,7 @@ TEST_F(VerifyTest, EachShareLooksAtItsOwnTensorsAndAllLookAtAll) {
 }
 
 TEST_F(VerifyTest, MissingEmptiedAndCutFilesAreFound) {
-  for (const std::string name :
+  for (const std::string& name :
        {std::string(kModel), std::string("config.json"), std::string(kManifestName)}) {
     const std::string good = read_file(scratch_ / name);
     scratch_.write(name, "");

@@ -1,0 +1,34 @@
+// A small training job for tests of saving and resuming: every kind of model, dropout, gradient
+// accumulation, two blended token files that are through several times, and evaluations.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "trainer/checkpoint/saver.h"
+#include "trainer/trainer.h"
+
+namespace redspine::testing {
+
+/// Writes the token files that the configurations below read. Local.
+void write_training_tokens(const std::string& folder);
+
+/// Models whose tensors are stored in each of the three ways, with names for messages.
+std::vector<std::pair<std::string, ModelConfig>> stored_models();
+
+/// A run of 8 steps, laid over data x tensor ranks.
+Config training_config(const ModelConfig& model, const std::string& folder, int num_data,
+                       int num_tensor);
+
+/// Hash of each tensor in a checkpoint, model and moments, by name.
+std::map<std::string, std::string> tensor_hashes(const std::string& directory);
+
+/// What a saver writes under: no settings, the ranks of the trainer.
+TrainingRecord record_of(const Trainer& trainer);
+
+/// A saver for a trainer's state, into `folder`.
+CheckpointSaver make_saver(Trainer& trainer, const ModelConfig& model, const std::string& folder,
+                           Device& device, SaveMode mode = SaveMode::synchronous);
+
+}  // namespace redspine::testing
