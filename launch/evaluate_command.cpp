@@ -211,7 +211,8 @@ int evaluate(const MpiSession& session, Words words) {
   const RankGroup& world = session.world();
   const Order order = agree(world, [&] { return read_order(words, world.size()); });
   const JobThreads threads = agree_on_threads(world);
-  const auto device = make_cpu_device(threads.num_threads[static_cast<std::size_t>(world.rank())]);
+  tell_warnings(world, threads);
+  const auto device = make_cpu_device(threads.of(world));
   const ProcessMesh mesh(world, order.num_tensor_ranks, *device);
   const Placement placement{*device, mesh};
   Gpt model(order.model.config, order.shape, 0, placement, InitialWeights::zero);

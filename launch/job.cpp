@@ -22,12 +22,13 @@ JobThreads agree_on_threads(const RankGroup& world) {
     ranks.push_back(RankCpus::from_string(line));
     threads.hosts.push_back(ranks.back().host);
   }
-  const ThreadPlan plan = plan_threads(ranks);
-  if (world.rank() == 0) {
-    for (const std::string& warning : plan.warnings) tell(world, "warning: " + warning);
-  }
-  threads.num_threads = plan.num_threads;
+  threads.plan = plan_threads(ranks);
   return threads;
+}
+
+void tell_warnings(const RankGroup& world, const JobThreads& threads) {
+  if (world.rank() != 0) return;
+  for (const std::string& warning : threads.plan.warnings) tell(world, "warning: " + warning);
 }
 
 }  // namespace redspine

@@ -38,10 +38,17 @@ int run_or_abort(const MpiSession& session, const Action& action) {
 
 struct JobThreads {
   std::vector<std::string> hosts;  // [rank]
-  std::vector<int> num_threads;    // [rank]
+  ThreadPlan plan;
+
+  int of(const RankGroup& world) const {
+    return plan.num_threads[static_cast<std::size_t>(world.rank())];
+  }
 };
 
-/// How many threads each rank computes with. Rank 0 warns of hosts with too many.
+/// How many threads each rank computes with.
 JobThreads agree_on_threads(const RankGroup& world);
+/// On rank 0: the plan's warnings. After the last mistake that a user could make, which would be
+/// hard to see below them.
+void tell_warnings(const RankGroup& world, const JobThreads& threads);
 
 }  // namespace redspine

@@ -143,8 +143,9 @@ int sample(const MpiSession& session, Words words) {
   const RankGroup& world = session.world();
   const Order order = agree(world, [&] { return read_order(words); });
   const JobThreads threads = agree_on_threads(world);
+  tell_warnings(world, threads);
   const ModelConfig& config = order.model.config;
-  const auto device = make_cpu_device(threads.num_threads[static_cast<std::size_t>(world.rank())]);
+  const auto device = make_cpu_device(threads.of(world));
   const ProcessMesh mesh(world, tensor_degree(config, world.size()), *device);
   const auto most = static_cast<std::int64_t>(order.prompt.size()) + order.num_tokens;
   NextToken next(config, std::min(most, config.max_sequence_length), {*device, mesh});

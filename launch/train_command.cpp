@@ -115,17 +115,18 @@ int train(const MpiSession& session, const StopSignals& signals, Words words) {
   check_equal_on_all_ranks(world, config);
 
   const JobThreads threads = agree_on_threads(world);
+  tell_warnings(world, threads);
 
   RunData data = agree_with_places(world, order.effective, [&] { return RunData(config); });
   if (order.is_dry_run) {
     if (world.rank() == 0) {
       fmt::print("{}\n{}", to_yaml_with_origins(order.effective),
-                 describe_layout(config, threads.hosts, threads.num_threads));
+                 describe_layout(config, threads.hosts, threads.plan.num_threads));
     }
     return kExitDone;
   }
   const RunStart start = start_run(world, order.effective);
-  const auto device = make_cpu_device(threads.num_threads[static_cast<std::size_t>(world.rank())]);
+  const auto device = make_cpu_device(threads.of(world));
   const TrainingProgress progress =
       start.resumed ? start.resumed->record.progress : TrainingProgress{};
   Trainer trainer(config, data, world, *device, progress);

@@ -2,52 +2,17 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
-#include <array>
-#include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 
-namespace redspine {
+#include "tests/launch/command_line.h"
+
+namespace redspine::testing {
 namespace {
 
-struct Result {
-  int exit_code;
-  std::string output;  // standard output and error
-};
-
-Result shell(const std::string& command) {
-  FILE* pipe = popen(("exec 2>&1; " + command).c_str(), "r");
-  if (pipe == nullptr) return {-1, ""};
-  std::string output;
-  std::array<char, 4096> buffer{};
-  for (std::size_t n = 0; (n = std::fread(buffer.data(), 1, buffer.size(), pipe)) > 0;) {
-    output.append(buffer.data(), n);
-  }
-  const int status = pclose(pipe);
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, output};
-}
-
-Result redspine(const std::string& words) { return shell(REDSPINE_BINARY " " + words); }
-
-/// What mpirun is given after the number of ranks; further programs may follow after colons.
-Result on_ranks(int num_ranks, const std::string& words) {
-  return shell(fmt::format("{} {} {} {}", REDSPINE_MPIRUN, num_ranks, REDSPINE_BINARY, words));
-}
-
-int count(const std::string& text, const std::string& part) {
-  int found = 0;
-  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) {
-    ++found;
-  }
-  return found;
-}
-
 /// A folder of its own with a corpus and a configuration that trains at once.
-class Command : public testing::Test {
+class Command : public ::testing::Test {
  protected:
   static constexpr const char* kConfig = R"(
 run: {name: tiny, output_dir: DIR/runs}
@@ -60,9 +25,9 @@ train: {steps: 2}
 )";
 
   void SetUp() override {
-    folder_ = std::filesystem::path(testing::TempDir()) /
+    folder_ = std::filesystem::path(::testing::TempDir()) /
               fmt::format("command_test_{}",
-                          testing::UnitTest::GetInstance()->current_test_info()->name());
+                          ::testing::UnitTest::GetInstance()->current_test_info()->name());
     std::filesystem::remove_all(folder_);
     std::filesystem::create_directories(folder_);
     std::ofstream text(path("text"));
@@ -109,6 +74,10 @@ TEST(CommandLine, HelpListsTheCommandsThatExist) {
   EXPECT_EQ(help.exit_code, 0);
   EXPECT_EQ(count(help.output, "\n  train "), 1);
   EXPECT_EQ(count(help.output, "\n  tokenize "), 1);
+  for (const std::string name : {"sample", "evaluate", "checkpoint"}) {
+    EXPECT_EQ(count(help.output, "\n  " + name + " "), 1);
+    EXPECT_EQ(redspine(name + " --help").exit_code, 0);
+  }
   EXPECT_EQ(redspine("train --help").exit_code, 0);
   EXPECT_EQ(redspine("tokenize --help").exit_code, 0);
   EXPECT_EQ(redspine("").exit_code, 2);
@@ -218,9 +187,9 @@ TEST_F(Command, ARunFolderThatCannotBeMadeIsNamed) {
   const Result result =
       redspine(train("good.yaml", fmt::format("--set run.output_dir={}", path("text"))));
   EXPECT_EQ(result.exit_code, 2);
-  EXPECT_NE(result.output.find("run.output_dir: cannot write " + path("text") +
-                               "/tiny/config.yaml: Not a directory"),
-            std::string::npos)
+  EXPECT_NE(
+      result.output.find("run.output_dir: cannot write " + path("text") + "/tiny: Not a directory"),
+      std::string::npos)
       << result.output;
 }
 
@@ -233,4 +202,4 @@ TEST_F(Command, MoreThreadsThanCpusAreWarnedOfOnce) {
 }
 
 }  // namespace
-}  // namespace redspine
+}  // namespace redspine::testing

@@ -53,8 +53,6 @@ TEST_F(DifferenceTest, FilesDoNotMatter) {
 TEST_F(DifferenceTest, OneElementIsFoundWithItsSize) {
   // All others are below 1/8.
   for (std::int64_t i = 0; i < 32; ++i) set("transformer.ln_f.weight", i, 4.0F);
-  const TensorDifference& before = find(compare(), "transformer.ln_f.weight");
-  EXPECT_EQ(before.relation, Relation::different);
   set("transformer.ln_f.weight", 31, 5.0F);
   const DirectoryDifference difference = compare();
   EXPECT_FALSE(difference.is_equal());

@@ -1,0 +1,39 @@
+// The `redspine` binary as a shell starts it: words in, text and an exit code out. Local.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+namespace redspine::testing {
+
+struct Result {
+  int exit_code;       // -1: ended by a signal
+  std::string output;  // standard output and error
+};
+
+Result shell(const std::string& command);
+Result redspine(const std::string& words);
+/// `words` is what mpirun is given after the number of ranks and the program; further programs may
+/// follow after colons.
+Result on_ranks(int num_ranks, const std::string& words);
+
+/// How often `part` is in `text`.
+int count(const std::string& text, const std::string& part);
+
+/// A folder of its own, removed at the end.
+class Folder {
+ public:
+  explicit Folder(const std::string& name);
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  ~Folder();
+
+  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+  /// Writes a file; DIR in `text` stands for this folder.
+  void write(const std::string& name, std::string text) const;
+
+ private:
+  std::filesystem::path folder_;
+};
+
+}  // namespace redspine::testing
