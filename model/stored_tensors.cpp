@@ -178,24 +178,30 @@ class Listing {
   std::vector<StoredTensor> tensors_;
 };
 
-// Calls visit(slab index, stored row, stored column) for every element of a region.
-template <class Visit>
-void for_each_element(const StoredTensor& tensor, const StoredRegion& region, const Visit& visit) {
-  // Both sides of a transposition are walked in tiles that stay in the cache.
+// to[row][column] = from[column][row], in tiles of which both sides stay in the cache.
+struct Matrix {
+  std::int64_t num_rows;
+  std::int64_t num_columns;
+  std::int64_t row_stride;
+};
+void transpose(float* to, const Matrix& shape, const float* from, std::int64_t from_stride) {
   constexpr std::int64_t kTile = 32;
-  const std::int64_t num_rows = region.rows.size();
-  const std::int64_t num_columns = region.columns.size();
-  const bool is_transposed = tensor.orientation == Orientation::transposed;
-  for (std::int64_t row0 = 0; row0 < num_rows; row0 += kTile) {
-    for (std::int64_t column0 = 0; column0 < num_columns; column0 += kTile) {
-      const std::int64_t row_end = std::min(row0 + kTile, num_rows);
-      const std::int64_t column_end = std::min(column0 + kTile, num_columns);
+  for (std::int64_t row0 = 0; row0 < shape.num_rows; row0 += kTile) {
+    const std::int64_t row_end = std::min(row0 + kTile, shape.num_rows);
+    for (std::int64_t column0 = 0; column0 < shape.num_columns; column0 += kTile) {
+      const std::int64_t column_end = std::min(column0 + kTile, shape.num_columns);
       for (std::int64_t row = row0; row < row_end; ++row) {
         for (std::int64_t column = column0; column < column_end; ++column) {
-          visit(is_transposed ? column * num_rows + row : row * num_columns + column, row, column);
+          to[row * shape.row_stride + column] = from[column * from_stride + row];
         }
       }
     }
+  }
+}
+
+void copy_rows(float* to, const Matrix& shape, const float* from, std::int64_t from_stride) {
+  for (std::int64_t row = 0; row < shape.num_rows; ++row) {
+    std::copy_n(from + row * from_stride, shape.num_columns, to + row * shape.row_stride);
   }
 }
 
@@ -234,20 +240,26 @@ void copy_slab_to_stored(std::span<float> stored, std::span<const float> slab_va
   assert(static_cast<std::int64_t>(stored.size()) == tensor.shape.count());
   assert(static_cast<std::int64_t>(slab_values.size()) == region.count());
   const std::int64_t width = tensor.num_columns();
-  float* origin = stored.data() + region.rows.begin * width + region.columns.begin;
-  for_each_element(tensor, region, [&](std::int64_t index, std::int64_t row, std::int64_t column) {
-    origin[row * width + column] = slab_values[static_cast<std::size_t>(index)];
-  });
+  float* to = stored.data() + region.rows.begin * width + region.columns.begin;
+  const Matrix shape{region.rows.size(), region.columns.size(), width};
+  if (tensor.orientation == Orientation::transposed) {
+    transpose(to, shape, slab_values.data(), shape.num_rows);
+  } else {
+    copy_rows(to, shape, slab_values.data(), shape.num_columns);
+  }
 }
 
 void copy_region_to_slab(std::span<float> slab_values, std::span<const float> region_values,
                          const StoredTensor& tensor, const StoredRegion& region) {
   assert(slab_values.size() == region_values.size());
-  const std::int64_t width = region.columns.size();
-  for_each_element(tensor, region, [&](std::int64_t index, std::int64_t row, std::int64_t column) {
-    slab_values[static_cast<std::size_t>(index)] =
-        region_values[static_cast<std::size_t>(row * width + column)];
-  });
+  const std::int64_t num_rows = region.rows.size();
+  const std::int64_t num_columns = region.columns.size();
+  if (tensor.orientation == Orientation::transposed) {
+    transpose(slab_values.data(), {num_columns, num_rows, num_rows}, region_values.data(),
+              num_columns);
+  } else {
+    std::copy(region_values.begin(), region_values.end(), slab_values.begin());
+  }
 }
 
 }  // namespace redspine

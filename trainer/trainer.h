@@ -33,7 +33,7 @@ struct RunData {
 class Trainer {
  public:
   /// `config` is valid for the size of `world`; the others outlive the trainer. It goes on from
-  /// `progress`, but with initial weights: those of a checkpoint are loaded into tensors().
+  /// `progress`; after a step, weights and moments are zero until they are loaded into tensors().
   Trainer(const Config& config, RunData& data, const RankGroup& world, Device& device,
           const TrainingProgress& progress = {});
 

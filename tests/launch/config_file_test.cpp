@@ -127,7 +127,7 @@ TEST(ConfigFile, AKeyInAWrongSectionIsFoundInItsOwn) {
 TEST(ConfigFile, AnUnknownSectionIsNamed) {
   EXPECT_EQ(mistakes_of(kMinimal + "optimiser: {beta1: 0.5}\n"),
             "run.yaml:5:1: optimiser: unknown key; nearest: optimizer; legal here: run, model, "
-            "data, batch, parallel, optimizer, schedule, train");
+            "data, batch, parallel, optimizer, schedule, train, checkpoint");
 }
 
 TEST(ConfigFile, ADuplicateKeyIsNamedWithItsFirstPlace) {
@@ -251,7 +251,7 @@ TEST(ConfigFile, BrokenYamlIsNamedWithItsPlace) {
 TEST(ConfigFile, AFileIsOneMap) {
   const std::string legal =
       "; legal: a map of the sections run, model, data, batch, parallel, optimizer, schedule, "
-      "train";
+      "train, checkpoint";
   EXPECT_EQ(mistakes_of(""), "run.yaml: read nothing: the file is empty" + legal);
   EXPECT_EQ(mistakes_of("# nothing\n"), "run.yaml: read nothing: the file is empty" + legal);
   EXPECT_EQ(mistakes_of("- 1\n"), "run.yaml:1:1: read a list" + legal);

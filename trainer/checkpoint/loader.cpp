@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "tensor/error.h"
+#include "trainer/checkpoint/host_buffer.h"
 
 namespace redspine {
 namespace {
@@ -79,24 +80,23 @@ void load_part(const TensorFiles& files, std::span<const StoredTensor> tensors, 
   for (const Parameter& parameter : store.parameters()) {
     parameters[parameter.spec.name] = &parameter;
   }
-  std::vector<float> region_values;
-  std::vector<float> slab_values;
+  HostBuffer region_buffer;
+  HostBuffer slab_buffer;
   for (const StoredTensor& tensor : tensors) {
     const std::string name = prefix_of(part) + tensor.name;
     for (const StoredPart& stored : tensor.parts) {
       const Parameter& parameter = *parameters.at(stored.parameter);
       const StoredRegion region = region_of(tensor, stored, local_slab(parameter.spec));
-      const auto count = static_cast<std::size_t>(region.count());
-      slab_values.resize(count);
+      const std::span<float> slab = slab_buffer.take(region.count());
       if (tensor.orientation == Orientation::as_is) {
-        read_region(files, name, tensor, region, slab_values);
+        read_region(files, name, tensor, region, slab);
       } else {
-        region_values.resize(count);
-        read_region(files, name, tensor, region, region_values);
-        copy_region_to_slab(slab_values, region_values, tensor, region);
+        const std::span<float> values = region_buffer.take(region.count());
+        read_region(files, name, tensor, region, values);
+        copy_region_to_slab(slab, values, tensor, region);
       }
       device.upload(flat.slice(parameter.offset, region.count()),
-                    host_view(std::span<const float>(slab_values)));
+                    host_view(std::span<const float>(slab)));
     }
   }
 }

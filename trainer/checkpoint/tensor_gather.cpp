@@ -3,6 +3,19 @@
 #include <cstring>
 
 namespace redspine {
+namespace {
+
+// Whether a slab is stored as it is held, without gaps.
+bool is_contiguous(const StoredTensor& tensor, const StoredRegion& region) {
+  return tensor.orientation == Orientation::as_is &&
+         (region.columns.size() == tensor.num_columns() || region.rows.size() == 1);
+}
+
+std::size_t first_element(const StoredTensor& tensor, const StoredRegion& region) {
+  return static_cast<std::size_t>(region.rows.begin * tensor.num_columns() + region.columns.begin);
+}
+
+}  // namespace
 
 TensorGather::TensorGather(const ParameterStore& parameters, const RankGroup& tensor_axis)
     : parameters_(parameters), tensor_axis_(tensor_axis) {
@@ -21,7 +34,7 @@ TensorGather::TensorGather(const ParameterStore& parameters, const RankGroup& te
 std::span<const float> TensorGather::gather(const StoredTensor& tensor, ConstTensorView flat,
                                             const Fetch& fetch, int to) {
   const int self = tensor_axis_.rank();
-  whole_.resize(self == to ? static_cast<std::size_t>(tensor.shape.count()) : 0);
+  const std::span<float> whole = whole_.take(self == to ? tensor.shape.count() : 0);
   for (const StoredPart& part : tensor.parts) {
     const std::size_t index = index_.at(part.parameter);
     const Parameter& parameter = parameters_.parameters()[index];
@@ -31,23 +44,26 @@ std::span<const float> TensorGather::gather(const StoredTensor& tensor, ConstTen
       if (held.owned.size() == 0) continue;
       const Slab slab{
           .parameter_shape = part.shape, .dim = parameter.spec.sharded_dim, .range = held.owned};
-      share_.resize(static_cast<std::size_t>(slab.count()));
+      const StoredRegion region = region_of(tensor, part, slab);
+      const bool lies_in_one_piece = self == to && is_contiguous(tensor, region);
+      const std::span<float> share =
+          lies_in_one_piece
+              ? whole.subspan(first_element(tensor, region), static_cast<std::size_t>(slab.count()))
+              : share_.take(slab.count());
       if (self == from) {
         // A share that is not all of what is held is some of its rows.
         const std::int64_t row_size = slab.count() / slab.shape()[0];
         const std::int64_t skipped =
             (held.owned.begin - held.local.begin) * (held.owned == held.local ? 0 : row_size);
-        fetch(share_, flat.slice(parameter.offset + skipped, slab.count()));
-        if (self != to) tensor_axis_.send(std::as_bytes(std::span(share_)), to);
+        fetch(share, flat.slice(parameter.offset + skipped, slab.count()));
+        if (self != to) tensor_axis_.send(std::as_bytes(share), to);
       } else {
-        tensor_axis_.receive(std::as_writable_bytes(std::span(share_)), from);
+        tensor_axis_.receive(std::as_writable_bytes(share), from);
       }
-      if (self == to) {
-        copy_slab_to_stored(whole_, share_, tensor, region_of(tensor, part, slab));
-      }
+      if (self == to && !lies_in_one_piece) copy_slab_to_stored(whole, share, tensor, region);
     }
   }
-  return whole_;
+  return whole;
 }
 
 }  // namespace redspine

@@ -10,6 +10,7 @@
 
 #include "model/stored_tensors.h"
 #include "parallel/rank_group.h"
+#include "trainer/checkpoint/host_buffer.h"
 #include "trainer/checkpoint/training_state.h"
 
 namespace redspine {
@@ -37,8 +38,8 @@ class TensorGather {
   const RankGroup& tensor_axis_;
   std::unordered_map<std::string, std::size_t> index_;  // by name
   std::vector<std::vector<Held>> held_;                 // [tensor rank][parameter]
-  std::vector<float> whole_;
-  std::vector<float> share_;
+  HostBuffer whole_;
+  HostBuffer share_;
 };
 
 }  // namespace redspine
