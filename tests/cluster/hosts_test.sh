@@ -51,7 +51,7 @@ train_on() {
   local hosts=$1 ranks
   shift
   ranks=$(tr ',' '\n' <<<"$hosts" | awk -F: '{ sum += $2 } END { print sum }')
-  timeout 60 ./on_host h0 exec mpirun -n "$ranks" --host "$hosts" --bind-to none \
+  timeout --kill-after=5 60 ./on_host h0 exec mpirun -n "$ranks" --host "$hosts" --bind-to none \
     "${keep_alive[@]}" --mca plm rsh --mca plm_rsh_agent "$scratch/on_host" --mca btl self,vader,tcp \
     --mca btl_tcp_if_include 10.77.0.0/24 --mca oob_tcp_if_include 10.77.0.0/24 \
     "$redspine" train --config config.yaml "$@"
@@ -73,7 +73,7 @@ same_losses runs/both/metrics.jsonl runs/one/metrics.jsonl 10
 # expect_failure OUTPUT CODE PATTERN: a run that ended with CODE did so in time, and said why.
 expect_failure() {
   if [ "$2" -eq 0 ] || [ $SECONDS -gt 30 ] || ! grep -qE "$3" "$1"; then
-    cat "$1"
+    tail -c 2000 "$1"
     fail "the run ended after $SECONDS s with exit code $2, or did not say $3"
   fi
 }
@@ -94,7 +94,7 @@ start_endless() {
     [ -s "runs/$1/metrics.jsonl" ] && return
     sleep 0.1
   done
-  cat "$1.out"
+  tail -c 2000 "$1.out"
   fail "the run $1 did not start within 20 s"
 }
 
