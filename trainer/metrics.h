@@ -4,7 +4,6 @@
 #pragma once
 
 #include <fstream>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "trainer/report.h"
@@ -20,7 +19,7 @@ class MetricsLog {
   void write(const ValidationReport& report);
 
  private:
-  void write_line(const nlohmann::ordered_json& object);
+  void write_line(const std::string& object);
 
   std::string path_;
   std::ofstream file_;
