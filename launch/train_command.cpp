@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <exception>
 #include <filesystem>
 #include <fstream>
@@ -80,25 +82,28 @@ ThreadPlan agree_on_threads(const RankGroup& world, std::vector<std::string>& ho
   return plan_threads(ranks);
 }
 
+[[noreturn]] void refuse_output(const std::string& path, int code) {
+  throw ConfigError("run.output_dir",
+                    fmt::format("cannot write {}: {}", path, std::strerror(code)));
+}
+
 /// Makes the run's folder with the effective configuration in it. Rank 0 alone.
 void prepare_run_directory(const Config& config) {
-  const std::filesystem::path directory = run_directory(config.run);
+  const std::string directory = run_directory(config.run);
+  const std::string path = directory + "/config.yaml";
   std::error_code failure;
   std::filesystem::create_directories(directory, failure);
-  const std::filesystem::path path = directory / "config.yaml";
-  std::ofstream file;
-  if (!failure) {
-    file.open(path);
-    file << fmt::format("# The effective configuration of this run, by redspine {}.\n",
-                        version_number())
-         << to_yaml(config);
-    file.close();
-    if (!file) failure = std::error_code(errno, std::generic_category());
+  if (failure) refuse_output(path, failure.value());
+  // The trainer opens it when it has taken all its memory, which is late to find a mistake.
+  if (!std::ofstream(metrics_path(config.run), std::ios::app)) {
+    refuse_output(metrics_path(config.run), errno);
   }
-  if (failure) {
-    throw ConfigError("run.output_dir",
-                      fmt::format("cannot write {}: {}", path.string(), failure.message()));
-  }
+  std::ofstream file(path);
+  file << fmt::format("# The effective configuration of this run, by redspine {}.\n",
+                      version_number())
+       << to_yaml(config);
+  file.close();
+  if (!file) refuse_output(path, errno);
 }
 
 /// Ends the whole job where this rank alone fails, while the trainer is still there: its end would
@@ -120,10 +125,6 @@ int train(const MpiSession& session, Words words) {
 
   std::vector<std::string> hosts;
   const ThreadPlan plan = agree_on_threads(world, hosts);
-  if (world.rank() == 0) {
-    for (const std::string& warning : plan.warnings) tell(world, "warning: " + warning);
-  }
-
   const auto with_place_of_key = [&](auto&& action) {
     return agree(world, [&] {
       try {
@@ -134,6 +135,16 @@ int train(const MpiSession& session, Words words) {
     });
   };
   RunData data = with_place_of_key([&] { return RunData(config); });
+  if (!order.is_dry_run) {
+    with_place_of_key([&] {
+      if (world.rank() == 0) prepare_run_directory(config);
+      return true;
+    });
+  }
+  // Not before the last mistake that a user could make, which would be hard to see below them.
+  if (world.rank() == 0) {
+    for (const std::string& warning : plan.warnings) tell(world, "warning: " + warning);
+  }
   if (order.is_dry_run) {
     if (world.rank() == 0) {
       fmt::print("{}\n{}", to_yaml_with_origins(order.effective),
@@ -141,10 +152,6 @@ int train(const MpiSession& session, Words words) {
     }
     return kExitDone;
   }
-  with_place_of_key([&] {
-    if (world.rank() == 0) prepare_run_directory(config);
-    return true;
-  });
 
   const auto device = make_cpu_device(plan.num_threads[static_cast<std::size_t>(world.rank())]);
   Trainer trainer(config, data, world, *device);

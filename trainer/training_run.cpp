@@ -16,9 +16,7 @@ constexpr int kMaxSkippedInARow = 10;
 class Output {
  public:
   explicit Output(const Config& config)
-      : config_(config),
-        metrics_(run_directory(config.run) + "/metrics.jsonl"),
-        console_(config.train.steps) {}
+      : config_(config), metrics_(metrics_path(config.run)), console_(config.train.steps) {}
 
   void record(const StepReport& report) {
     const bool is_due = report.step % config_.train.log_interval == 0 || report.step == 1 ||
@@ -45,6 +43,10 @@ bool is_evaluation_due(const TrainConfig& config, std::int64_t step) {
 }  // namespace
 
 std::string run_directory(const RunConfig& config) { return config.output_dir + "/" + config.name; }
+
+std::string metrics_path(const RunConfig& config) {
+  return run_directory(config) + "/metrics.jsonl";
+}
 
 void run_training(Trainer& trainer, const Config& config) {
   std::optional<Output> output;

@@ -10,6 +10,7 @@ namespace redspine {
 
 /// Where everything of a run lies: output_dir/name.
 std::string run_directory(const RunConfig& config);
+std::string metrics_path(const RunConfig& config);
 
 /// Trains up to train.steps. Rank 0 writes metrics.jsonl to the run's directory, which exists, and
 /// to standard output. Throws Error on every rank when the gradient stays non-finite.
