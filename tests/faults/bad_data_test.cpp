@@ -18,7 +18,8 @@ void train_on(const Scene& scene, std::string_view file, std::string_view format
 }
 
 /// A mistake in the bytes of a file.
-std::function<void(const Scene&)> file(const char* name, const char* format, std::string bytes) {
+std::function<void(const Scene&)> file(const char* name, const char* format,
+                                       const std::string& bytes) {
   return [=](const Scene& scene) {
     train_on(scene, name, format);
     scene.write(name, bytes);

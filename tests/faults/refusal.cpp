@@ -35,7 +35,9 @@ std::vector<std::string> contents(const Scene& scene) {
 
 std::string name_of(const ::testing::TestParamInfo<Mistaken>& info) { return info.param.name; }
 
-void PrintTo(const Mistaken& mistaken, std::ostream* out) { *out << mistaken.name; }
+std::ostream& operator<<(std::ostream& out, const Mistaken& mistaken) {
+  return out << mistaken.name;
+}
 
 bool matches(std::string_view text, std::string_view pattern) {
   std::size_t star = pattern.find('*');

@@ -26,7 +26,7 @@ struct Mistaken {
 
 /// So that a test's name is the mistake's.
 std::string name_of(const ::testing::TestParamInfo<Mistaken>& info);
-void PrintTo(const Mistaken& mistaken, std::ostream* out);
+std::ostream& operator<<(std::ostream& out, const Mistaken& mistaken);
 
 /// Makes the mistake and runs the job on each of its numbers of ranks.
 void expect_refused(const Mistaken& mistaken);
