@@ -40,6 +40,10 @@ void MetricsLog::write(const ValidationReport& report) {
                          number(report.loss), report.tokens));
 }
 
+void MetricsLog::write_skipped_step(std::int64_t step) {
+  write_line(fmt::format(R"({{"kind":"event","step":{},"event":"skipped_step"}})", step));
+}
+
 void MetricsLog::write_line(const std::string& object) {
   file_ << object << '\n' << std::flush;
   if (!file_) throw Error(fmt::format("cannot write {}: {}", path_, std::strerror(errno)));

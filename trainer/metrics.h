@@ -3,6 +3,7 @@
 // are not finite print as strings ("nan", "inf", "-inf").
 #pragma once
 
+#include <cstdint>
 #include <fstream>
 #include <string>
 
@@ -17,6 +18,8 @@ class MetricsLog {
 
   void write(const StepReport& report);
   void write(const ValidationReport& report);
+  /// The event that a step's gradient was not finite and the parameters stayed as they were.
+  void write_skipped_step(std::int64_t step);
 
  private:
   void write_line(const std::string& object);

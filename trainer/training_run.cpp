@@ -23,6 +23,7 @@ class Output {
                         report.step == config_.train.steps || !report.applied;
     if (!is_due) return;
     metrics_.write(report);
+    if (!report.applied) metrics_.write_skipped_step(report.step);
     console_.show(report);
   }
   void record(const ValidationReport& report) {

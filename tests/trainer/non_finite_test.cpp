@@ -5,7 +5,9 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <limits>
+#include <nlohmann/json.hpp>
 
 #include "tensor/error.h"
 #include "tests/support/random_tensor.h"
@@ -117,6 +119,21 @@ TEST_F(NonFinite, ARunStopsAfterTenSkippedStepsInARow) {
   }
   EXPECT_NE(message.find("10 steps in a row"), std::string::npos) << message;
   EXPECT_EQ(run.trainer.step(), 10);
+  if (world().rank() != 0) return;
+  // Each skipped step has its line and an event.
+  std::ifstream file(metrics_path(config.run));
+  int step = 0;
+  for (std::string line; std::getline(file, line);) {
+    const auto training = nlohmann::json::parse(line);
+    ++step;
+    EXPECT_EQ(training.at("kind"), "train");
+    EXPECT_EQ(training.at("step"), step);
+    EXPECT_EQ(training.at("applied"), false);
+    std::getline(file, line);
+    EXPECT_EQ(nlohmann::json::parse(line),
+              nlohmann::json({{"kind", "event"}, {"step", step}, {"event", "skipped_step"}}));
+  }
+  EXPECT_EQ(step, 10);
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ Result run(const Config& config) {
   run_training(run_case.trainer, config);
   Result result{.lines = {}, .parameters = run_case.parameters()};
   if (world().rank() != 0) return result;
-  std::ifstream file(run_directory(config.run) + "/metrics.jsonl");
+  std::ifstream file(metrics_path(config.run));
   for (std::string line; std::getline(file, line);) {
     result.lines.push_back(nlohmann::ordered_json::parse(line));
     for (const char* time : {"seconds", "tokens_per_second", "tflops_per_rank"}) {
@@ -101,11 +101,10 @@ TEST_P(Trajectory, DoesNotDependOnTheLogInterval) {
 }
 
 TEST_P(Trajectory, DoesNotDependOnTheMicroBatchSize) {
-  const auto size_of_all = [&] { return run(config); };
   config.batch.micro_batch_size = 1;
-  const Result one = size_of_all();
+  const Result one = run(config);
   config.batch.micro_batch_size = 8 / (world().size() / tensor_degree());
-  const Result whole = size_of_all();
+  const Result whole = run(config);
   for (std::size_t i = 0; i < one.lines.size(); ++i) {
     const auto& a = one.lines[i];
     const auto& b = whole.lines[i];
