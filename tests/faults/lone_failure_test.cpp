@@ -26,7 +26,7 @@ class LoneFailure : public ::testing::Test {
   LoneFailure() { add_other(); }
 
   void add_other() const {
-    fs::create_directory(scene_.path("other"));
+    fs::create_directories(scene_.path("other"));
     for (const char* name : {"config.yaml", "train.u16", "validation.u16"}) {
       fs::copy_file(scene_.path(name), scene_.path("other") / name,
                     fs::copy_options::overwrite_existing);
@@ -79,6 +79,33 @@ TEST_F(LoneFailure, AConfigurationThatDiffersOnOneRankIsNamed) {
                   "hidden_size: 64\" on rank 1"},
                  scene_.run(two_ranks("")));
   EXPECT_FALSE(fs::exists(scene_.path("runs")));
+}
+
+// Each would be valid alone; together, the ranks would wait for batches that the others never make.
+TEST_F(LoneFailure, AFileThatIsShorterOnOneRankIsNamed) {
+  for (const std::string name : {"train.u16", "validation.u16"}) {
+    add_other();
+    const std::uintmax_t size = fs::file_size(scene_.path(name));
+    fs::resize_file(scene_.path("other") / name, size / 2);
+    expect_told_by(0,
+                   {fmt::format("the data differs between ranks: \"{}: {} tokens\" on rank 0, "
+                                "\"{}: {} tokens\" on rank 1",
+                                name, size / 2, name, size / 4)},
+                   scene_.run(two_ranks("--set parallel.tensor=2")));
+    EXPECT_FALSE(fs::exists(scene_.path("runs")));
+  }
+}
+
+TEST_F(LoneFailure, AFileThatOneRankHasMoreIsNamed) {
+  scene_.edit("[{path: train.u16}]", "[{path: \"*.u16\"}]");
+  scene_.edit("[{path: validation.u16}]", "[]");
+  scene_.edit("eval_interval: 2", "eval_interval: 0");
+  add_other();
+  scene_.write_tokens("other/zzz.u16", 100);
+  expect_told_by(0,
+                 {"the data differs between ranks: \"\" on rank 0, \"zzz.u16: 100 tokens\" on "
+                  "rank 1"},
+                 scene_.run(two_ranks("")));
 }
 
 TEST_F(LoneFailure, AMistakeInTheConfigurationOfOneRankIsToldByThatRank) {
