@@ -90,6 +90,14 @@ std::vector<SampleSource> sources_of(const std::vector<std::vector<TokenFile>>& 
   return sources;
 }
 
+std::string describe_files(const std::vector<TokenFile>& files) {
+  std::string lines;
+  for (const TokenFile& file : files) {
+    lines += fmt::format("{}: {} tokens\n", file.path(), file.num_tokens());
+  }
+  return lines;
+}
+
 }  // namespace
 
 TrainingData::TrainingData(const DataConfig& config, const TrainingDataOptions& options)
@@ -106,6 +114,12 @@ TrainingData::TrainingData(const DataConfig& config, const TrainingDataOptions& 
                     options.global_batch_size * sequence_length_ + 1));
   }
   scan(entries_, vocab_size_);
+}
+
+std::string TrainingData::describe() const {
+  std::string lines;
+  for (const std::vector<TokenFile>& entry : entries_) lines += describe_files(entry);
+  return lines;
 }
 
 void TrainingData::fill(std::int64_t sample_begin, std::int64_t count,
@@ -140,6 +154,8 @@ ValidationData::ValidationData(const DataConfig& config, std::int64_t sequence_l
     throw ConfigError("data.validation", "no file has more than 1 token; a target needs 2");
   }
 }
+
+std::string ValidationData::describe() const { return describe_files(files_); }
 
 void ValidationData::fill(std::int64_t window_begin, std::int64_t count,
                           std::span<std::int32_t> tokens, std::span<std::int32_t> targets) const {

@@ -36,6 +36,9 @@ class TrainingData {
     return sampler_.num_windows();
   }  // different ones, over all entries
 
+  /// A line for each file with its tokens: the same on every rank that reads the same files.
+  std::string describe() const;
+
   /// Writes the samples [sample_begin, sample_begin + count) of the run to tokens [count][T + 1].
   /// Any range is possible; going forwards is cheapest. Not safe from several threads.
   void fill(std::int64_t sample_begin, std::int64_t count, std::span<std::int32_t> tokens);
@@ -55,6 +58,9 @@ class ValidationData {
   std::int64_t sequence_length() const { return sequence_length_; }
   std::int64_t num_windows() const { return window_ends_.empty() ? 0 : window_ends_.back(); }
   std::int64_t num_tokens() const { return num_tokens_; }  // targets in all
+
+  /// A line for each file with its tokens: the same on every rank that reads the same files.
+  std::string describe() const;
 
   /// Writes the windows [window_begin, window_begin + count) to tokens [count][T] and their
   /// successors to targets [count][T]. The last window of a file may be short: it is filled up

@@ -24,12 +24,15 @@ po::variables_map parse_words(Words words, const po::options_description& option
   po::variables_map values;
   try {
     // Guessing would let a shortened name change its meaning when an option is added.
-    po::store(po::command_line_parser(std::vector<std::string>(words.begin(), words.end()))
-                  .options(options)
-                  .positional(positions)
-                  .style(style::unix_style & ~style::allow_guessing)
-                  .run(),
-              values);
+    po::command_line_parser parser(std::vector<std::string>(words.begin(), words.end()));
+    parser.options(options).style(style::unix_style & ~style::allow_guessing);
+    if (!positional.empty()) parser.positional(positions);
+    const po::parsed_options parsed = parser.run();
+    for (const po::option& option : parsed.options) {
+      if (!option.string_key.empty()) continue;
+      throw ConfigError("", fmt::format("{}: belongs to no option", option.value.front()));
+    }
+    po::store(parsed, values);
     po::notify(values);
   } catch (const po::unknown_option& error) {
     std::vector<std::string> known;
@@ -37,10 +40,6 @@ po::variables_map parse_words(Words words, const po::options_description& option
     const std::string word = error.get_option_name();
     throw ConfigError(
         "", fmt::format("{}: unknown option; nearest: {}", word, nearest_word(word, known)));
-  } catch (const po::too_many_positional_options_error&) {
-    const auto stray = std::find_if(words.begin(), words.end(),
-                                    [](const std::string& word) { return !word.starts_with("-"); });
-    throw ConfigError("", fmt::format("{}: belongs to no option", *stray));
   } catch (const po::error& error) {
     throw ConfigError("", error.what());
   }

@@ -18,7 +18,7 @@ build=(
 corpus=(bible-kjv bible-kjv-text)
 test=(
   libgtest-dev
-  clang-format clang-tidy ccache
+  clang-format clang-tidy libomp-dev ccache
   slurmctld slurmd slurm-client munge
   iproute2 procps
 )

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <random>
@@ -11,6 +12,7 @@
 #include "launch/fields.h"
 #include "launch/version.h"
 #include "trainer/checkpoint/files.h"
+#include "trainer/checkpoint/loader.h"
 #include "trainer/checkpoint/setting_changes.h"
 #include "trainer/training_run.h"
 
@@ -26,12 +28,19 @@ void on_rank_0(const RankGroup& world, const EffectiveConfig& effective, const A
   });
 }
 
-void make_run_directory(const std::string& directory) {
+[[noreturn]] void refuse_output(const std::string& path, int code) {
+  throw ConfigError("run.output_dir",
+                    fmt::format("cannot write {}: {}", path, std::strerror(code)));
+}
+
+void make_run_directory(const RunConfig& config) {
+  const std::string directory = run_directory(config);
   std::error_code failure;
   std::filesystem::create_directories(directory + "/checkpoints", failure);
-  if (failure) {
-    throw ConfigError("run.output_dir",
-                      fmt::format("cannot write {}: {}", directory, failure.message()));
+  if (failure) refuse_output(directory + "/config.yaml", failure.value());
+  // It is opened when all memory has been taken, which is late to find a mistake.
+  if (!std::ofstream(metrics_path(config), std::ios::app)) {
+    refuse_output(metrics_path(config), errno);
   }
 }
 
@@ -42,11 +51,7 @@ void write_config(const std::string& directory, const Config& config) {
                       version_number())
        << to_yaml(config);
   file.close();
-  if (!file) {
-    throw ConfigError("run.output_dir",
-                      fmt::format("cannot write {}: {}", path,
-                                  std::error_code(errno, std::generic_category()).message()));
-  }
+  if (!file) refuse_output(path, errno);
 }
 
 /// The name by which this run knows its own: the same for all starts in a directory.
@@ -99,6 +104,15 @@ void refuse_incompatible(const ResumePoint& resumed, const Config& config) {
   mistakes.throw_if_any();
 }
 
+void check_initial_weights(const Config& config) {
+  if (config.checkpoint.initialize_from.empty()) return;
+  try {
+    check_weights(config.checkpoint.initialize_from, config.model);
+  } catch (const ConfigError& error) {
+    throw ConfigError("checkpoint.initialize_from", error.what());
+  }
+}
+
 void tell_start(const std::optional<ResumePoint>& resumed, const Config& config,
                 const RankGroup& world) {
   if (resumed) {
@@ -122,34 +136,44 @@ void tell_start(const std::optional<ResumePoint>& resumed, const Config& config,
 RunStart start_run(const RankGroup& world, const EffectiveConfig& effective) {
   const Config& config = effective.config;
   const std::string directory = run_directory(config.run);
-  const bool is_first = world.rank() == 0;
+  const auto find = [&](const CheckpointStore& store) {
+    const ResumeOptions options{
+        .resume = config.checkpoint.resume,
+        .verification = config.checkpoint.verify ? Verification::full : Verification::sizes};
+    return agree_with_places(world, effective, [&] {
+      auto resumed = find_resume_point(
+          options, store, world, [&](const std::string& text) { tell(world, "warning: " + text); });
+      if (resumed) refuse_incompatible(*resumed, config);
+      return resumed;
+    });
+  };
+  // What can be refused without the run's directory is, before anything is made. What is in the
+  // directory is looked at under its lock.
+  const CheckpointStore unowned(directory + "/checkpoints", "");
+  const bool is_automatic = config.checkpoint.resume == "auto";
+  std::optional<ResumePoint> resumed;
+  if (!is_automatic) resumed = find(unowned);
+  on_rank_0(world, effective, [&] {
+    if (!resumed && unowned.steps().empty()) check_initial_weights(config);
+  });
   std::unique_ptr<RunLock> lock;
   std::string run_id;
   on_rank_0(world, effective, [&] {
-    make_run_directory(directory);
+    make_run_directory(config.run);
     lock = std::make_unique<RunLock>(directory);
     if (!lock->takeover().empty()) tell(world, lock->takeover());
     run_id = run_id_of(directory);
   });
   CheckpointStore store(directory + "/checkpoints", world.all_gather(run_id).front());
-  std::optional<ResumePoint> resumed = agree_with_places(world, effective, [&] {
-    const ResumeOptions options{
-        .resume = config.checkpoint.resume,
-        .verification = config.checkpoint.verify ? Verification::full : Verification::sizes};
-    return find_resume_point(options, store, world,
-                             [&](const std::string& text) { tell(world, "warning: " + text); });
-  });
+  if (is_automatic) resumed = find(store);
   on_rank_0(world, effective, [&] {
-    if (resumed) refuse_incompatible(*resumed, config);
     write_config(directory, config);
     for (const std::string& path : store.remove_stale_partials()) {
       fmt::print("{}: removed, an unfinished save\n", path);
     }
-    if (config.checkpoint.resume != "auto") {
-      set_aside_after(store, resumed ? resumed->record.progress.step : -1);
-    }
+    if (!is_automatic) set_aside_after(store, resumed ? resumed->record.progress.step : -1);
+    tell_start(resumed, config, world);
   });
-  if (is_first) tell_start(resumed, config, world);
   return {.lock = std::move(lock), .store = std::move(store), .resumed = std::move(resumed)};
 }
 

@@ -50,21 +50,22 @@ Order read_order(Words words, int world_size) {
           .is_dry_run = values.contains("dry-run")};
 }
 
-/// Hosts without a common file system may hold different versions of a file.
-void check_equal_on_all_ranks(const RankGroup& world, const Config& config) {
-  const std::vector<std::string> texts = world.all_gather(to_yaml(config));
+/// Hosts without a common file system may hold different versions of a file. `text` is what this
+/// rank has of `what`, in lines.
+void check_equal_on_all_ranks(const RankGroup& world, const char* what, const std::string& text) {
+  const std::vector<std::string> texts = world.all_gather(text);
   std::string mistakes;
   for (std::size_t rank = 0; rank < texts.size() && mistakes.empty(); ++rank) {
     std::istringstream mine(texts.front());
     std::istringstream theirs(texts[rank]);
-    std::string my_line;
-    std::string their_line;
-    while (std::getline(mine, my_line) && std::getline(theirs, their_line)) {
+    while (mistakes.empty() && (mine || theirs)) {
+      std::string my_line;
+      std::string their_line;
+      std::getline(mine, my_line);
+      std::getline(theirs, their_line);
       if (my_line == their_line) continue;
-      mistakes = fmt::format(
-          "the configuration differs between ranks: \"{}\" on rank 0, \"{}\" on rank {}", my_line,
-          their_line, rank);
-      break;
+      mistakes = fmt::format("the {} differs between ranks: \"{}\" on rank 0, \"{}\" on rank {}",
+                             what, my_line, their_line, rank);
     }
   }
   refuse_together(world, mistakes);
@@ -112,13 +113,13 @@ int train(const MpiSession& session, const StopSignals& signals, Words words) {
   const RankGroup& world = session.world();
   const Order order = agree(world, [&] { return read_order(words, world.size()); });
   const Config& config = order.effective.config;
-  check_equal_on_all_ranks(world, config);
+  check_equal_on_all_ranks(world, "configuration", to_yaml(config));
 
   const JobThreads threads = agree_on_threads(world);
-  tell_warnings(world, threads);
-
   RunData data = agree_with_places(world, order.effective, [&] { return RunData(config); });
+  check_equal_on_all_ranks(world, "data", data.describe());
   if (order.is_dry_run) {
+    tell_warnings(world, threads);
     if (world.rank() == 0) {
       fmt::print("{}\n{}", to_yaml_with_origins(order.effective),
                  describe_layout(config, threads.hosts, threads.plan.num_threads));
@@ -126,6 +127,7 @@ int train(const MpiSession& session, const StopSignals& signals, Words words) {
     return kExitDone;
   }
   const RunStart start = start_run(world, order.effective);
+  tell_warnings(world, threads);
   const auto device = make_cpu_device(threads.of(world));
   const TrainingProgress progress =
       start.resumed ? start.resumed->record.progress : TrainingProgress{};

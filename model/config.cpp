@@ -28,7 +28,10 @@ void check_positive(Mistakes& mistakes, const char* key, double value) {
 }
 
 void validate_rope(Mistakes& mistakes, const RopeConfig& rope) {
-  check_positive(mistakes, "model.rope.theta", rope.theta);
+  if (!(rope.theta > 1.0) || !std::isfinite(rope.theta)) {
+    mistakes.add("model.rope.theta",
+                 fmt::format("is {}; legal: a finite number above 1", rope.theta));
+  }
   if (!(rope.factor >= 1.0) || !std::isfinite(rope.factor)) {
     mistakes.add("model.rope.factor",
                  fmt::format("is {}; legal: a finite number of at least 1", rope.factor));
@@ -120,6 +123,11 @@ void ModelConfig::validate(Mistakes& mistakes) const {
                    fmt::format("is {}, which gives heads of {} = {} / {}; rotary positions turn "
                                "pairs, so the head size must be even",
                                num_heads, head_size(), hidden_size, num_heads));
+    } else if (position == Position::rope && rope.scaling == RopeScaling::ntk && head_size() < 4) {
+      mistakes.add("model.rope.scaling",
+                   fmt::format("is ntk, which changes all pairs of a head but the first, and heads "
+                               "of {} = {} / {} have no other",
+                               head_size(), hidden_size, num_heads));
     }
   }
   if (num_heads >= 1 && num_kv_heads >= 1 && num_heads % num_kv_heads != 0) {

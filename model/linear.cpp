@@ -21,6 +21,7 @@ const ParameterStack& declare_column_weight(ParameterStore& store,
                                             const std::vector<OutputFeatures>& parts,
                                             std::int64_t in_features) {
   std::vector<ParameterSpec> specs;
+  specs.reserve(parts.size());
   for (const OutputFeatures& part : parts) {
     specs.push_back({.name = part.name + ".weight",
                      .global_shape = {part.num_global, in_features},
@@ -37,6 +38,7 @@ const ParameterStack* declare_column_bias(ParameterStore& store,
                                           const std::vector<OutputFeatures>& parts, Bias bias) {
   if (bias == Bias::no) return nullptr;
   std::vector<ParameterSpec> specs;
+  specs.reserve(parts.size());
   for (const OutputFeatures& part : parts) {
     specs.push_back({.name = part.name + ".bias",
                      .global_shape = {part.num_global},

@@ -1,8 +1,8 @@
-#include <algorithm>
 #include <array>
 
 #include "parallel/communicator.h"
 #include "parallel/mpi_handle.h"
+#include "parallel/partition.h"
 #include "tensor/error.h"
 
 namespace redspine {
@@ -24,14 +24,6 @@ MPI_Datatype mpi_type(DType dtype) {
 
 // MPI counts are `int`. Longer buffers go in pieces of this many elements.
 constexpr std::int64_t kMaxElementsPerCall = std::int64_t{1} << 28;
-
-// Calls `collective(offset, count)` until `total` elements are covered.
-template <class Collective>
-void in_pieces(std::int64_t total, const Collective& collective) {
-  for (std::int64_t offset = 0; offset < total; offset += kMaxElementsPerCall) {
-    collective(offset, static_cast<int>(std::min(kMaxElementsPerCall, total - offset)));
-  }
-}
 
 void* at(const TensorView& values, std::int64_t element) {
   return static_cast<std::byte*>(values.raw()) +
@@ -76,11 +68,12 @@ class MpiCommunicator final : public Communicator {
 
   void all_reduce(TensorView values, ReduceOp op, Stream stream) override {
     device_.enqueue(stream, [values, op, communicator = on(stream)] {
-      in_pieces(values.count(), [&](std::int64_t offset, int count) {
-        check_mpi(MPI_Allreduce(MPI_IN_PLACE, at(values, offset), count, mpi_type(values.dtype()),
+      for (const Range& piece : pieces(values.count(), kMaxElementsPerCall)) {
+        check_mpi(MPI_Allreduce(MPI_IN_PLACE, at(values, piece.begin),
+                                static_cast<int>(piece.size()), mpi_type(values.dtype()),
                                 op == ReduceOp::sum ? MPI_SUM : MPI_MAX, communicator),
                   "MPI_Allreduce");
-      });
+      }
     });
   }
 

@@ -13,6 +13,15 @@ Range partition(std::int64_t count, int parts, int index) {
   return {begin, begin + base + (index < larger ? 1 : 0)};
 }
 
+std::vector<Range> pieces(std::int64_t count, std::int64_t max_size) {
+  assert(count >= 0 && max_size > 0);
+  std::vector<Range> all;
+  for (std::int64_t begin = 0; begin < count; begin += max_size) {
+    all.push_back({begin, std::min(begin + max_size, count)});
+  }
+  return all;
+}
+
 namespace {
 
 Range kv_heads_read_by(const Range& query_heads, std::int64_t queries_per_kv) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 namespace redspine {
 
@@ -18,6 +19,10 @@ struct Range {
 /// larger ones first. Works for any count: 257 vocabulary rows over 4 ranks give 65, 64, 64, 64, so
 /// no padding rows exist anywhere.
 Range partition(std::int64_t count, int parts, int index);
+
+/// `count` items in contiguous pieces of `max_size` each, the last one smaller where it must be.
+/// None for no items.
+std::vector<Range> pieces(std::int64_t count, std::int64_t max_size);
 
 /// The heads of one tensor rank. Query heads are split evenly (`parts` divides them). A rank holds
 /// every key/value head that its query heads read, so neighbours can hold the same one; its owner

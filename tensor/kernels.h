@@ -3,7 +3,8 @@
 //
 // Every kernel runs on the device's compute stream. For each output the argument struct says
 // *written* (old content is not read), *accumulated* (+=) or *in place*. Sums over rows have one
-// fixed order that does not depend on the number of threads.
+// fixed order that does not depend on the number of threads; only Matmul leaves its order to the
+// BLAS library, which is the same from run to run at one number of threads.
 //
 // Shapes: B micro-batch, T sequence, D hidden, H heads, K head size, F MLP size, V vocabulary,
 // N = B*T rows; lower case is this rank's share. All tensors are f32 unless a type is named.
@@ -37,7 +38,7 @@ struct AddBias {
   ConstTensorView bias;  // [C]
 };
 
-/// dbias[c] += sum over r of dy[r,c], rows in ascending order.
+/// dbias[c] += sum over r of dy[r,c]: rows ascend within blocks of 32, and then the blocks.
 struct AddBiasBackward {
   TensorView dbias;    // [C], accumulated
   ConstTensorView dy;  // [R, C]
@@ -205,7 +206,8 @@ struct Add {
   ConstTensorView x;
 };
 
-/// max[n] = max over this shard of logits[n]; -inf for an empty shard.
+/// max[n] = max over this shard of logits[n]; -inf for an empty shard. A NaN is passed over: it
+/// reaches the loss through CrossEntropySums, whatever the reduction over shards does with NaN.
 struct RowMax {
   TensorView max;          // [N], written
   ConstTensorView logits;  // [N, v]

@@ -13,10 +13,16 @@
 namespace redspine {
 namespace {
 
-// JSON has no word for numbers that are not finite.
-nlohmann::ordered_json number(double value) {
-  if (std::isfinite(value)) return value;
-  return fmt::format("{}", value);
+// fmt gives the shortest text of a number. JSON has no word for those that are not finite, and the
+// sign of a NaN says nothing.
+std::string number(double value) {
+  if (std::isfinite(value)) return fmt::format("{}", value);
+  return fmt::format("\"{}\"", std::isnan(value) ? std::abs(value) : value);
+}
+
+// In quotes, with the escapes of JSON.
+std::string text(const std::string& value) {
+  return nlohmann::json(value).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 bool stays(const nlohmann::json& line, const TrainConfig& config, std::int64_t last_step) {
@@ -60,45 +66,43 @@ MetricsLog::MetricsLog(const std::string& path, const TrainConfig& config,
 }
 
 void MetricsLog::write(const StepReport& report) {
-  write_line({{"kind", "train"},
-              {"step", report.step},
-              {"loss", number(report.loss)},
-              {"grad_norm", number(report.gradient_norm)},
-              {"learning_rate", report.learning_rate},
-              {"tokens", report.tokens},
-              {"samples", report.samples},
-              {"batch_hash", fmt::format("{:016x}", report.batch_hash)},
-              {"applied", report.applied},
-              {"seconds", report.seconds},
-              {"tokens_per_second", report.tokens_per_second},
-              {"tflops_per_rank", report.tflops_per_rank},
-              {"mfu", nullptr}});  // a CPU's peak is not known
+  // A CPU's peak is not known, so there is no utilisation ("mfu").
+  write_line(fmt::format(
+      R"({{"kind":"train","step":{},"loss":{},"grad_norm":{},"learning_rate":{},"tokens":{},)"
+      R"("samples":{},"batch_hash":"{:016x}","applied":{},"seconds":{},"tokens_per_second":{},)"
+      R"("tflops_per_rank":{},"mfu":null}})",
+      report.step, number(report.loss), number(report.gradient_norm), number(report.learning_rate),
+      report.tokens, report.samples, report.batch_hash, report.applied, number(report.seconds),
+      number(report.tokens_per_second), number(report.tflops_per_rank)));
 }
 
 void MetricsLog::write(const ValidationReport& report) {
-  write_line({{"kind", "validation"},
-              {"step", report.step},
-              {"loss", number(report.loss)},
-              {"tokens", report.tokens}});
+  write_line(fmt::format(R"({{"kind":"validation","step":{},"loss":{},"tokens":{}}})", report.step,
+                         number(report.loss), report.tokens));
+}
+
+void MetricsLog::write_skipped_step(std::int64_t step) {
+  write_line(fmt::format(R"({{"kind":"event","step":{},"event":"skipped_step"}})", step));
 }
 
 void MetricsLog::write(const SaveReport& report) {
-  write_line({{"kind", "checkpoint"},
-              {"step", report.step},
-              {"path", report.path},
-              {"stall_seconds", report.stall_seconds},
-              {"bytes", report.bytes}});
+  write_line(
+      fmt::format(R"({{"kind":"checkpoint","step":{},"path":{},"stall_seconds":{},"bytes":{}}})",
+                  report.step, text(report.path), number(report.stall_seconds), report.bytes));
 }
 
-void MetricsLog::write_event(const std::string& name, std::int64_t step,
-                             const nlohmann::ordered_json& more) {
-  nlohmann::ordered_json line = {{"kind", "event"}, {"event", name}, {"step", step}};
-  line.update(more);
-  write_line(line);
+void MetricsLog::write_resume(std::int64_t step, const std::string& directory) {
+  write_line(fmt::format(R"({{"kind":"event","step":{},"event":"resume","from":{}}})", step,
+                         text(directory)));
 }
 
-void MetricsLog::write_line(const nlohmann::ordered_json& object) {
-  file_ << object.dump() << '\n' << std::flush;
+void MetricsLog::write_stop(std::int64_t step, const std::string& cause) {
+  write_line(
+      fmt::format(R"({{"kind":"event","step":{},"event":"stop","cause":{}}})", step, text(cause)));
+}
+
+void MetricsLog::write_line(const std::string& object) {
+  file_ << object << '\n' << std::flush;
   if (!file_) throw Error(fmt::format("cannot write {}: {}", path_, std::strerror(errno)));
 }
 

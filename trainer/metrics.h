@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <fstream>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 
@@ -26,11 +25,14 @@ class MetricsLog {
   void write(const StepReport& report);
   void write(const ValidationReport& report);
   void write(const SaveReport& report);
-  /// {"kind":"event","event":name,"step":step} and the fields of `more`, an object.
-  void write_event(const std::string& name, std::int64_t step, const nlohmann::ordered_json& more);
+  /// The event that a step's gradient was not finite and the parameters stayed as they were.
+  void write_skipped_step(std::int64_t step);
+  /// That the run goes on after `step` from a checkpoint, and that it stops there on request.
+  void write_resume(std::int64_t step, const std::string& directory);
+  void write_stop(std::int64_t step, const std::string& cause);
 
  private:
-  void write_line(const nlohmann::ordered_json& object);
+  void write_line(const std::string& object);
 
   std::string path_;
   std::ofstream file_;

@@ -2,15 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
 #include "trainer/training_run.h"
 
 namespace redspine {
 
 RunLog::Outputs::Outputs(const Config& config, std::optional<std::int64_t> resumed_step)
-    : metrics(run_directory(config.run) + "/metrics.jsonl", config.train, resumed_step),
-      console(config.train.steps) {}
+    : metrics(metrics_path(config.run), config.train, resumed_step), console(config.train.steps) {}
 
 RunLog::RunLog(const Config& config, std::optional<std::int64_t> resumed_step, int rank)
     : config_(config) {
@@ -21,7 +18,7 @@ void RunLog::record(const StepReport& report) {
   if (!outputs_) return;
   if (report.applied && !config_.train.is_log_due(report.step)) return;
   outputs_->metrics.write(report);
-  if (!report.applied) outputs_->metrics.write_event("skipped_step", report.step, {});
+  if (!report.applied) outputs_->metrics.write_skipped_step(report.step);
   outputs_->console.show(report);
 }
 
@@ -41,12 +38,12 @@ void RunLog::record(const SaveReport& report) {
 
 void RunLog::record_resume(std::int64_t step, const std::string& directory) {
   if (!outputs_) return;
-  outputs_->metrics.write_event("resume", step, {{"from", directory}});
+  outputs_->metrics.write_resume(step, directory);
 }
 
 void RunLog::record_stop(std::int64_t step, const std::string& cause) {
   if (!outputs_) return;
-  outputs_->metrics.write_event("stop", step, {{"cause", cause}});
+  outputs_->metrics.write_stop(step, cause);
   outputs_->console.say(fmt::format("stopped after step {} on request ({})", step, cause));
 }
 

@@ -63,6 +63,10 @@ std::optional<Evaluator> make_evaluator(const Config& config, const RunData& dat
 RunData::RunData(const Config& config)
     : training(config.data, training_data_options(config)), validation(open_validation(config)) {}
 
+std::string RunData::describe() const {
+  return training.describe() + (validation ? validation->describe() : "");
+}
+
 Trainer::Trainer(const Config& config, RunData& data, const RankGroup& world, Device& device,
                  const TrainingProgress& progress)
     : config_(config),

@@ -25,6 +25,8 @@ namespace redspine {
 /// ConfigError with everything that is wrong with them.
 struct RunData {
   explicit RunData(const Config& config);
+  /// A line for each file.
+  std::string describe() const;
 
   TrainingData training;
   std::optional<ValidationData> validation;
@@ -44,6 +46,7 @@ class Trainer {
   /// `poll` tells on any rank that the run has to stop.
   std::optional<ValidationReport> evaluate(const std::function<Requests()>& poll = {});
 
+  std::int64_t step() const { return progress_.step; }
   const TrainingProgress& progress() const { return progress_; }
   /// All that changes with the steps, besides progress(); on the device.
   TrainingTensors tensors();

@@ -115,6 +115,10 @@ class Course {
 
 std::string run_directory(const RunConfig& config) { return config.output_dir + "/" + config.name; }
 
+std::string metrics_path(const RunConfig& config) {
+  return run_directory(config) + "/metrics.jsonl";
+}
+
 RunEnd run_training(Trainer& trainer, const Config& config, const RunIdentity& identity,
                     const RunServices& services) {
   return Course(trainer, config, identity, services).run();

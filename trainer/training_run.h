@@ -16,6 +16,7 @@ namespace redspine {
 
 /// Where everything of a run lies: output_dir/name.
 std::string run_directory(const RunConfig& config);
+std::string metrics_path(const RunConfig& config);
 
 /// What a run works with, besides its trainer. Borrowed.
 struct RunServices {

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # hosts_test.sh REDSPINE: three hosts, each a network namespace with its own host name and /dev/shm
 # behind one switch. Training over them, data- and tensor-parallel, has the losses of one rank, and
-# a host that fails alone ends the whole job and is named.
+# whatever one host fails of ends the whole job and is named.
 set -euo pipefail
 here=$(dirname "$(readlink -f "$0")")
 source "$here/sandbox.sh"
@@ -42,13 +42,17 @@ EOF
 chmod +x on_host
 echo none >blind
 
+# As in launch/train.sbatch.
+keep_alive=(--mca oob_tcp_keepalive_time 5 --mca oob_tcp_keepalive_intvl 1
+  --mca oob_tcp_keepalive_probes 3)
+
 # train_on HOSTS ARG ...: a training run over HOSTS (mpirun's --host), started on h0.
 train_on() {
   local hosts=$1 ranks
   shift
   ranks=$(tr ',' '\n' <<<"$hosts" | awk -F: '{ sum += $2 } END { print sum }')
-  timeout 60 ./on_host h0 exec mpirun -n "$ranks" --host "$hosts" --bind-to none \
-    --mca plm rsh --mca plm_rsh_agent "$scratch/on_host" --mca btl self,vader,tcp \
+  timeout --kill-after=5 60 ./on_host h0 exec mpirun -n "$ranks" --host "$hosts" --bind-to none \
+    "${keep_alive[@]}" --mca plm rsh --mca plm_rsh_agent "$scratch/on_host" --mca btl self,vader,tcp \
     --mca btl_tcp_if_include 10.77.0.0/24 --mca oob_tcp_if_include 10.77.0.0/24 \
     "$redspine" train --config config.yaml "$@"
 }
@@ -66,12 +70,49 @@ same_losses runs/tensor/metrics.jsonl runs/one/metrics.jsonl 10
 train_on h0:2,h1:1,h2:1 --set run.name=both --set parallel.tensor=2 >/dev/null
 same_losses runs/both/metrics.jsonl runs/one/metrics.jsonl 10
 
+# expect_failure OUTPUT CODE PATTERN: a run that ended with CODE did so in time, and said why.
+expect_failure() {
+  if [ "$2" -eq 0 ] || [ $SECONDS -gt 30 ] || ! grep -qE "$3" "$1"; then
+    tail -c 2000 "$1"
+    fail "the run ended after $SECONDS s with exit code $2, or did not say $3"
+  fi
+}
+
 echo h2 >blind
 SECONDS=0
 code=0
 train_on h0:1,h1:1,h2:1 --set run.name=blind >blind.out 2>&1 || code=$?
-if [ $code -eq 0 ] || [ $SECONDS -gt 30 ] || ! grep -q '^\[rank 2 @ h2\] .*tokens' blind.out; then
-  cat blind.out
-  fail "a host that misses its data ended the job after $SECONDS s with exit code $code, or unnamed"
-fi
+expect_failure blind.out $code '^\[rank 2 @ h2\] .*tokens'
+echo none >blind
+
+# start_endless NAME: a run over the three hosts in the background, as $job; returns when it trains.
+start_endless() {
+  train_on h0:1,h1:1,h2:1 --set run.name="$1" --set train.steps=1000000 >"$1.out" 2>&1 &
+  job=$!
+  local tries
+  for tries in $(seq 200); do
+    [ -s "runs/$1/metrics.jsonl" ] && return
+    sleep 0.1
+  done
+  tail -c 2000 "$1.out"
+  fail "the run $1 did not start within 20 s"
+}
+
+# A rank that is killed.
+start_endless killed
+for pid in $(ip netns pids h1); do
+  [ "$(readlink "/proc/$pid/exe")" != "$(readlink -f "$redspine")" ] || kill -KILL "$pid"
+done
+SECONDS=0
+code=0
+wait $job || code=$?
+expect_failure killed.out $code 'rank 1 .*on node h1 exited on signal 9'
+
+# A host that is cut off.
+start_endless cut
+ip -n switch link set port2 down
+SECONDS=0
+code=0
+wait $job || code=$?
+expect_failure cut.out $code 'h2'
 echo "PASSED"

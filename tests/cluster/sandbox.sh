@@ -2,6 +2,8 @@
 # Runs the test in namespaces of its own: its ports, mounts, host names and processes cannot collide
 # with another run's, and all of them are gone when the test ends, however it ends.
 
+PATH=$PATH:/usr/sbin:/sbin
+
 skip() {
   echo "SKIPPED: $*"
   exit 77 # SKIP_RETURN_CODE of the CTest registration
@@ -23,7 +25,6 @@ require() {
 # enter_sandbox "$@": continues the calling script inside. There, /run and $scratch are empty and
 # private, and the loopback is up.
 enter_sandbox() {
-  PATH=$PATH:/usr/sbin:/sbin
   if [ -z "${REDSPINE_SANDBOX:-}" ]; then
     require unshare ip
     local inside=(unshare --mount --net --ipc --uts --pid --fork --kill-child --mount-proc)

@@ -2,6 +2,11 @@
 # Each node has its own host name and /dev/shm, so ranks on two nodes meet over TCP as on a cluster.
 # Without systemd and with no state outside $scratch; the daemons end with the sandbox.
 
+slurm_failed() {
+  tail -v -n 20 "$scratch"/slurm/log/*.log "$scratch"/slurm/munge/*.log >&2
+  fail "$1"
+}
+
 # start_slurm: returns when the four nodes are idle. Exports what sbatch and mpirun need.
 start_slurm() {
   local d=$scratch/slurm host
@@ -9,6 +14,9 @@ start_slurm() {
   mkdir -p "$d"/{ctld,spool,tmp,log,munge}
   chmod 755 "$scratch" "$d"
   export SLURM_CONF=$d/slurm.conf OMPI_MCA_btl_tcp_if_include=lo OMPI_MCA_oob_tcp_if_include=lo
+
+  { cat /etc/hosts; printf '127.0.0.1 %s\n' "$host" n0 n1 n2 n3; } >"$d/hosts"
+  mount --bind "$d/hosts" /etc/hosts
 
   local m=$d/munge
   head -c 1024 /dev/urandom >"$m/munge.key"
@@ -48,14 +56,12 @@ NodeName=n[0-3] NodeHostname=$host NodeAddr=127.0.0.1 Port=[17000-17003] CPUs=2 
 PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 CONF
 
-  { cat /etc/hosts; printf '127.0.0.1 %s\n' "$host" n0 n1 n2 n3; } >"$d/hosts"
-  mount --bind "$d/hosts" /etc/hosts
-  slurmctld -c -f "$SLURM_CONF"
+  slurmctld -c -f "$SLURM_CONF" || slurm_failed "slurmctld does not start"
   local node
   for node in n0 n1 n2 n3; do
     mkdir -p "$d/spool/$node" "$d/tmp/$node"
     unshare --mount --uts sh -ec 'mount -t tmpfs tmpfs /dev/shm; hostname "$0"; exec "$@"' \
-      "$node" slurmd -N "$node" -f "$SLURM_CONF"
+      "$node" slurmd -N "$node" -f "$SLURM_CONF" || slurm_failed "slurmd does not start"
   done
 
   local tries
@@ -63,6 +69,5 @@ CONF
     [ "$(timeout 2 sinfo -h -t idle -o %D 2>/dev/null)" = 4 ] && return
     sleep 0.1
   done
-  tail -n 20 -v "$d"/log/*.log "$m"/munged.log >&2
-  fail "Slurm's nodes were not idle within 10 s"
+  slurm_failed "Slurm's nodes were not idle within 10 s"
 }

@@ -96,6 +96,7 @@ TEST(Blend, GivesDecimalsAndSmallFractionsExactly) {
 TEST(Blend, IsAPureFunctionOfTheSampleIndex) {
   const std::vector<double> weights = {0.61803, 0.3, 0.0817};
   std::vector<Blend::Pick> picks;
+  picks.reserve(5000);
   Blend forwards(weights);
   for (int i = 0; i < 5000; ++i) picks.push_back(forwards.next());
   std::mt19937 random(3);

@@ -156,8 +156,7 @@ TEST(TrainingData, ChecksIdsOfLargeFilesWhenTheyAreRead) {
   {
     std::FILE* file = std::fopen(path.c_str(), "r+b");
     const std::uint16_t id = 999;
-    std::fseek(file, 0, SEEK_END);
-    std::fseek(file, -2 * 100, SEEK_CUR);
+    std::fseek(file, -200, SEEK_END);
     std::fwrite(&id, 2, 1, file);
     std::fclose(file);
   }

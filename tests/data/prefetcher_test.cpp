@@ -4,7 +4,7 @@
 
 #include <chrono>
 #include <filesystem>
-#include <set>
+#include <thread>
 #include <vector>
 
 #include "tests/data/scratch.h"
@@ -37,6 +37,7 @@ class PrefetcherTest : public testing::Test {
   std::vector<Batch> take(const PrefetcherOptions& prefetcher_options, int count) {
     Prefetcher prefetcher(data_, prefetcher_options);
     std::vector<Batch> batches;
+    batches.reserve(static_cast<std::size_t>(count));
     for (int i = 0; i < count; ++i) batches.push_back(prefetcher.next());
     return batches;
   }
@@ -107,16 +108,27 @@ TEST_F(PrefetcherTest, HashesABatchAsTheSumOverItsSamples) {
   EXPECT_NE(batch.hash, 0u);
 }
 
-TEST_F(PrefetcherTest, PassesOnWhatStoppedItsThread) {
-  Prefetcher prefetcher(data_, options());
-  prefetcher.next();
-  std::filesystem::resize_file(path_, 100);
-  const auto use_up = [&] {
-    for (int i = 0; i < 100; ++i) prefetcher.next();
-  };
+TEST_F(PrefetcherTest, PassesOnWhatStoppedItsThreadAfterTheBatchesBefore) {
+  std::filesystem::resize_file(path_, 1900);
+  std::int64_t num_good = 0;
+  std::vector<std::int32_t> sample(kLength + 1);
+  const std::string expected = error_of([&] {
+    for (;; ++num_good) data_.fill(num_good, 1, sample);
+  });
+  ASSERT_NE(expected.find(path_ + ": was 2000 bytes"), std::string::npos) << expected;
+
+  PrefetcherOptions one_by_one = options();
+  one_by_one.global_batch_size = 1;
+  // So that the bad sample comes third: the thread meets it while two good ones wait.
+  ASSERT_GE(num_good, 2);
+  one_by_one.samples_consumed = num_good - 2;
+  Prefetcher prefetcher(data_, one_by_one);
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  for (std::int64_t i = one_by_one.samples_consumed; i < num_good; ++i) {
+    EXPECT_EQ(prefetcher.next().first_sample, i);
+  }
   for (int call = 0; call < 2; ++call) {  // the second finds the thread long gone
-    const std::string message = error_of(use_up);
-    EXPECT_NE(message.find(path_ + ": was 2000 bytes"), std::string::npos) << message;
+    EXPECT_EQ(error_of([&] { prefetcher.next(); }), expected);
   }
 }
 

@@ -19,7 +19,7 @@ Scratch::Scratch() : folder_(testing::TempDir() + "redspine_data_XXXXXX") {
 Scratch::~Scratch() { std::filesystem::remove_all(folder_); }
 
 std::string Scratch::write(std::string_view name, std::string_view bytes) const {
-  const std::string path = *this / name;
+  std::string path = *this / name;
   std::ofstream stream(path, std::ios::binary);
   stream.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
   return path;

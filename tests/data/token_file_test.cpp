@@ -316,13 +316,12 @@ TEST(TokenFile, RefusesAMegatronIndexOfAnotherSize) {
                   " bytes, but its header tells of 2 sequences and 3 document indices, which take "
                   "34 + 12 x 2 + 8 x 3");
   }
-  // Counts whose sizes overflow 64 bits must not come out as legal.
+  // 12 x 2^62 is 0 in 64 bits, and the 48 bytes of lists would be 6 indices.
   std::string huge = bytes;
-  const std::string count = bytes_of<std::uint64_t>({std::uint64_t{1} << 62});
-  huge.replace(18, 8, count);
-  huge.replace(26, 8, count);
+  huge.replace(18, 16, bytes_of<std::uint64_t>({std::uint64_t{1} << 62, 6}));
   scratch.write("p.idx", huge);
-  EXPECT_NE(open_error(scratch / "p", TokenFormat::automatic).find("tells of 46116860184273879"),
+  EXPECT_NE(open_error(scratch / "p", TokenFormat::automatic)
+                .find("tells of 4611686018427387904 sequences and 6 document indices"),
             std::string::npos);
 }
 

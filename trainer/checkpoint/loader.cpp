@@ -8,6 +8,7 @@
 
 #include "tensor/error.h"
 #include "trainer/checkpoint/host_buffer.h"
+#include "trainer/checkpoint/model_json.h"
 
 namespace redspine {
 namespace {
@@ -36,6 +37,28 @@ void read_region(const TensorFiles& files, const std::string& name, const Stored
 
 Slab local_slab(const ParameterSpec& spec) {
   return {.parameter_shape = spec.global_shape, .dim = spec.sharded_dim, .range = spec.local};
+}
+
+// Under our names, whoever wrote them, and each checked.
+TensorFiles open_weights(const std::string& directory, const std::vector<StoredTensor>& stored) {
+  TensorFiles files = TensorFiles::open(directory, "model");
+  std::vector<std::string> names;
+  for (const StoredTensor& tensor : stored) names.push_back(tensor.name);
+  files.adapt_to(names);
+  check_tensors(files, stored, StatePart::value);
+  return files;
+}
+
+std::string_view name_of(Activation activation) {
+  switch (activation) {
+    case Activation::gelu_tanh:
+      break;
+    case Activation::gelu:
+      return "gelu";
+    case Activation::swiglu:
+      return "swiglu";
+  }
+  return "gelu_tanh";
 }
 
 }  // namespace
@@ -115,15 +138,28 @@ void load_state(const std::string& directory, const ModelConfig& config,
   }
 }
 
+void check_weights(const std::string& directory, const ModelConfig& config) {
+  open_weights(directory, stored_tensors(config));
+  const ModelConfig theirs = read_model_config(directory);
+  Mistakes mistakes;
+  const auto compare = [&](const char* key, const auto& ours, const auto& saved) {
+    if (ours == saved) return;
+    mistakes.add("",
+                 fmt::format("{}: is {}, but {}/config.json says {}", key, ours, directory, saved));
+  };
+  compare("model.num_heads", config.num_heads, theirs.num_heads);
+  compare("model.num_kv_heads", config.num_kv_heads, theirs.num_kv_heads);
+  compare("model.norm_epsilon", config.norm_epsilon, theirs.norm_epsilon);
+  compare("model.activation", name_of(config.activation), name_of(theirs.activation));
+  mistakes.throw_if_any();
+}
+
 void load_weights(const std::string& directory, const ModelConfig& config,
                   const ParameterStore& store, Device& device) {
+  check_weights(directory, config);
   const std::vector<StoredTensor> stored = stored_tensors(config);
-  TensorFiles files = TensorFiles::open(directory, "model");
-  std::vector<std::string> names;
-  for (const StoredTensor& tensor : stored) names.push_back(tensor.name);
-  files.adapt_to(names);
-  check_tensors(files, stored, StatePart::value);
-  load_part(files, stored, StatePart::value, store, store.values(), device);
+  load_part(open_weights(directory, stored), stored, StatePart::value, store, store.values(),
+            device);
 }
 
 }  // namespace redspine

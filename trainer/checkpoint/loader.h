@@ -24,7 +24,10 @@ void load_part(const TensorFiles& files, std::span<const StoredTensor> tensors, 
 /// Model and moments of a checkpoint, checked first. ConfigError as above.
 void load_state(const std::string& directory, const ModelConfig& config,
                 const ParameterStore& store, const TrainingTensors& tensors, Device& device);
-/// The weights alone, of any model directory (ours or transformers').
+/// Throws ConfigError where the weights of a model directory are not those of the configuration's
+/// model: other tensors, or by its config.json another function of them.
+void check_weights(const std::string& directory, const ModelConfig& config);
+/// The weights alone, checked first, of any model directory (ours or transformers').
 void load_weights(const std::string& directory, const ModelConfig& config,
                   const ParameterStore& store, Device& device);
 

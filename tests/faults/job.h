@@ -1,0 +1,46 @@
+// A job as a shell starts it, watched until the last of its processes has ended. Local; one at a
+// time: the watching process adopts whatever a job leaves behind, so that nothing of it can hide.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace redspine::testing {
+
+/// How a job ended.
+struct Ended {
+  int exit_code = -1;           // as a shell gives it; -1: it had to be killed at the time limit
+  double seconds = 0.0;         // until the last of its processes was gone
+  std::int64_t peak_bytes = 0;  // the largest resident set of any of its processes
+  std::string output;
+  std::string errors;
+  std::vector<std::string> left_behind;  // processes that outlived it and had to be killed
+};
+
+class Job {
+ public:
+  /// Starts the shell command in `folder`; its output goes to files there.
+  Job(const std::string& command, std::filesystem::path folder);
+  Job(const Job&) = delete;
+  Job& operator=(const Job&) = delete;
+  /// Kills what is still there.
+  ~Job();
+
+  /// Kills what is still there after `limit_seconds` from now.
+  Ended wait(double limit_seconds);
+
+ private:
+  /// Takes note of what has ended; false once nothing is left.
+  bool is_anything_left(Ended& ended);
+
+  std::filesystem::path folder_;
+  std::chrono::steady_clock::time_point start_;
+  pid_t pid_ = -1;  // -1 once reaped
+};
+
+}  // namespace redspine::testing

@@ -1,0 +1,18 @@
+// The global gradient norm in one call, as the trainer puts it together along its reductions.
+#pragma once
+
+#include <cmath>
+#include <span>
+
+#include "parallel/gradient_norm.h"
+#include "parallel/rank_group.h"
+
+namespace redspine::testing {
+
+/// Collective over `tensor`; the same bits on every rank.
+inline double global_gradient_norm(Device& device, std::span<const ConstTensorView> owned,
+                                   const RankGroup& tensor) {
+  return std::sqrt(tensor.all_reduce(sum_of_squares(device, owned), ReduceOp::sum));
+}
+
+}  // namespace redspine::testing
