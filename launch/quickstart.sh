@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # quickstart.sh [--short] [KEY=VALUE ...]: from a bare Debian 12 to a trained GPT.
 # Installs what is missing, builds, turns a book into token files, trains a small GPT on four ranks
-# of this machine (two copies, each split over two ranks) and shows the loss falling.
-# KEY=VALUE goes above configs/quickstart.yaml; --short trains a few steps only. A second call
-# reuses what is installed, built and prepared, and trains anew.
+# of this machine (two copies, each split over two ranks), shows the loss falling, and lets the
+# model write. KEY=VALUE goes above configs/quickstart.yaml; --short trains a few steps only. A second
+# call reuses what is installed, built and prepared, and trains anew.
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
 
@@ -57,11 +57,17 @@ if [ "$(id -u)" -eq 0 ]; then
 fi
 mpirun -n 4 --oversubscribe --bind-to none --mca btl self,vader --mca oob_tcp_if_include lo \
   $redspine train --config configs/quickstart.yaml \
-  --set "${settings[@]}" run.output_dir=runs run.name=quickstart
+  --set checkpoint.resume=none "${settings[@]}" run.output_dir=runs run.name=quickstart
 
 step "The loss on the training text (#) and on chapters held out from it (o)"
 awk -f launch/loss.awk runs/quickstart/metrics.jsonl || {
   echo "quickstart.sh: the loss did not fall as it should" >&2
   exit 1
 }
+
+step "What the model writes"
+checkpoint=$(printf '%s\n' runs/quickstart/checkpoints/step_???????? | tail -n 1)
+$redspine sample --checkpoint "$checkpoint" --prompt "And the LORD said" --tokens 300 \
+  --temperature 0.8
+
 echo "Everything of the run lies in runs/quickstart. This took $SECONDS s in all."
