@@ -31,7 +31,8 @@ StepReport step_report() {
           .applied = true,
           .seconds = 0.5,
           .tokens_per_second = 8192.0,
-          .tflops_per_rank = 0.0625};
+          .tflops_per_rank = 0.0625,
+          .requests = {}};
 }
 
 class MetricsFile : public ::testing::Test {
@@ -74,7 +75,8 @@ TEST_F(MetricsFile, ATrainingLineHasTheKeysOfTheInterfaceInItsOrder) {
 }
 
 TEST_F(MetricsFile, AValidationLineHasTheKeysOfTheInterfaceInItsOrder) {
-  MetricsLog(path_.string(), TrainConfig{}, std::nullopt).write(ValidationReport{.step = 9, .loss = 2.5, .tokens = 77});
+  MetricsLog(path_.string(), TrainConfig{}, std::nullopt)
+      .write(ValidationReport{.step = 9, .loss = 2.5, .tokens = 77});
   EXPECT_EQ(text(), "{\"kind\":\"validation\",\"step\":9,\"loss\":2.5,\"tokens\":77}\n");
 }
 
@@ -101,7 +103,7 @@ TEST_F(MetricsFile, ANotANumberHasNoSign) {
 
 TEST_F(MetricsFile, NumbersReadBackToTheSameBitsAndAreTheShortestThatDo) {
   std::mt19937_64 generator(5);
-  MetricsLog log(path_.string());
+  MetricsLog log(path_.string(), TrainConfig{}, std::nullopt);
   std::vector<double> losses{0.1, 1.0 / 3.0, 5e-324, 1.7976931348623157e308, 1e22, 123456789.0};
   while (losses.size() < 2000) {
     const double value = std::ldexp(static_cast<double>(generator() >> 11), -50) *
@@ -136,7 +138,7 @@ TEST_F(MetricsFile, NumbersReadBackToTheSameBitsAndAreTheShortestThatDo) {
 }
 
 TEST_F(MetricsFile, ALineIsThereAsSoonAsItIsWritten) {
-  MetricsLog log(path_.string());
+  MetricsLog log(path_.string(), TrainConfig{}, std::nullopt);
   log.write(step_report());
   EXPECT_EQ(text().back(), '\n');
   log.write(ValidationReport{.step = 3, .loss = 1.0, .tokens = 1});
@@ -144,9 +146,37 @@ TEST_F(MetricsFile, ALineIsThereAsSoonAsItIsWritten) {
   EXPECT_EQ(std::count(both.begin(), both.end(), '\n'), 2);
 }
 
+TEST_F(MetricsFile, AResumedFileIsThatOfAnUninterruptedRun) {
+  std::ofstream(path_) << R"({"kind":"train","step":3,"applied":true}
+{"kind":"train","step":4,"applied":true}
+{"kind":"validation","step":4}
+{"kind":"checkpoint","step":4}
+{"kind":"train","step":5,"applied":true}
+{"kind":"validation","step":5}
+{"kind":"checkpoint","step":5}
+{"kind":"train","step":6,"applied":true}
+{"kind":"train","step":7,"appl)";
+  const TrainConfig config{.steps = 8, .log_interval = 1, .eval_interval = 4, .eval_batches = 0};
+  MetricsLog(path_.string(), config, 5).write_resume(5, "DIR/\"x\"");
+  EXPECT_EQ(text(), R"({"kind":"train","step":3,"applied":true}
+{"kind":"train","step":4,"applied":true}
+{"kind":"validation","step":4}
+{"kind":"checkpoint","step":4}
+{"kind":"train","step":5,"applied":true}
+{"kind":"checkpoint","step":5}
+{"kind":"event","step":5,"event":"resume","from":"DIR/\"x\""}
+)");
+}
+
+TEST_F(MetricsFile, AFreshRunStartsAFreshFile) {
+  std::ofstream(path_) << "{\"kind\":\"train\",\"step\":3}\n";
+  const MetricsLog log(path_.string(), TrainConfig{}, std::nullopt);
+  EXPECT_EQ(text(), "");
+}
+
 TEST_F(MetricsFile, AFileThatCannotBeWrittenIsNamed) {
   try {
-    const MetricsLog log("/nowhere/metrics.jsonl");
+    const MetricsLog log("/nowhere/metrics.jsonl", TrainConfig{}, std::nullopt);
     FAIL() << "no error";
   } catch (const Error& error) {
     EXPECT_NE(std::string(error.what()).find("/nowhere/metrics.jsonl"), std::string::npos);
@@ -155,7 +185,7 @@ TEST_F(MetricsFile, AFileThatCannotBeWrittenIsNamed) {
 
 TEST_F(MetricsFile, AFullDiskIsAnError) {
   if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "no /dev/full here";
-  MetricsLog log("/dev/full");
+  MetricsLog log("/dev/full", TrainConfig{}, std::nullopt);
   EXPECT_THROW(log.write(step_report()), Error);
 }
 
