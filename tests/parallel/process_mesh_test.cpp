@@ -23,16 +23,17 @@ TEST(ProcessMesh, TensorRanksAreNeighboursAndDataRanksAStrideApart) {
     EXPECT_EQ(world().rank(),
               mesh.group(Axis::data).rank() * tensor + mesh.group(Axis::tensor).rank());
 
-    std::vector<std::string> neighbours;
+    const int first = world().rank() / tensor * tensor;
+    const std::vector<std::string> neighbours = members_of(mesh.group(Axis::tensor));
+    EXPECT_EQ(neighbours.size(), static_cast<std::size_t>(tensor));
     for (int i = 0; i < tensor; ++i) {
-      neighbours.push_back(std::to_string(world().rank() / tensor * tensor + i));
+      EXPECT_EQ(neighbours[static_cast<std::size_t>(i)], std::to_string(first + i));
     }
-    EXPECT_EQ(members_of(mesh.group(Axis::tensor)), neighbours);
-    std::vector<std::string> replicas;
-    for (int rank = world().rank() % tensor; rank < world().size(); rank += tensor) {
-      replicas.push_back(std::to_string(rank));
+    const std::vector<std::string> replicas = members_of(mesh.group(Axis::data));
+    for (int i = 0; i < world().size() / tensor; ++i) {
+      EXPECT_EQ(replicas[static_cast<std::size_t>(i)],
+                std::to_string(world().rank() % tensor + i * tensor));
     }
-    EXPECT_EQ(members_of(mesh.group(Axis::data)), replicas);
   }
 }
 

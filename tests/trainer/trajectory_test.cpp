@@ -125,7 +125,7 @@ TEST_P(Trajectory, LearnsAndCountsWhatItHasSeen) {
   for (std::size_t i = 0; i < result.lines.size(); ++i) {
     EXPECT_EQ(result.lines[i].at("step"), i + 1);
     EXPECT_EQ(result.lines[i].at("samples"), 8 * (i + 1));
-    EXPECT_EQ(result.lines[i].at("tokens"), 8 * 16 * (i + 1));
+    EXPECT_EQ(result.lines[i].at("tokens"), 128 * (i + 1));
     EXPECT_EQ(result.lines[i].at("applied"), true);
   }
 }
