@@ -57,12 +57,12 @@ double place_of(std::string_view document) {
 
 void write_document(std::string_view text, MegatronWriter& writer) {
   const ByteTokenizer tokenizer;
-  std::vector<std::int32_t> tokens(std::min(text.size(), kBlockSize));
+  std::vector<std::int32_t> tokens;
   while (!text.empty()) {
     const std::string_view block = text.substr(0, kBlockSize);
-    const auto block_tokens = std::span(tokens).first(block.size());
-    tokenizer.encode(block, block_tokens);
-    writer.append(block_tokens);
+    tokens.clear();
+    tokenizer.encode(block, tokens);
+    writer.append(tokens);
     text.remove_prefix(block.size());
   }
   const std::int32_t end = ByteTokenizer::kEndOfText;

@@ -2,17 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cassert>
-
 #include "tensor/error.h"
 
 namespace redspine {
 
-void ByteTokenizer::encode(std::string_view text, std::span<std::int32_t> tokens) const {
-  assert(text.size() == tokens.size());
-  std::transform(text.begin(), text.end(), tokens.begin(),
-                 [](char byte) { return std::int32_t{static_cast<unsigned char>(byte)}; });
+void ByteTokenizer::encode(std::string_view document, std::vector<std::int32_t>& tokens) const {
+  tokens.reserve(tokens.size() + document.size());
+  for (const char byte : document) tokens.push_back(static_cast<unsigned char>(byte));
 }
 
 std::string ByteTokenizer::decode(std::span<const std::int32_t> tokens) const {
@@ -29,6 +25,12 @@ std::string ByteTokenizer::decode(std::span<const std::int32_t> tokens) const {
     }
   }
   return text;
+}
+
+std::unique_ptr<Tokenizer> load_tokenizer(const std::string& name, const std::string& key,
+                                          SpecialTokens /*special_tokens*/) {
+  if (name.empty() || name == "bytes") return std::make_unique<ByteTokenizer>();
+  throw ConfigError(key, fmt::format("is \"{}\"; legal: bytes", name));
 }
 
 }  // namespace redspine
