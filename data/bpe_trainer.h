@@ -20,8 +20,8 @@
 namespace redspine {
 
 struct BpeTrainingConfig {
-  std::int32_t vocab_size = 0;         // ids at most: 256 bytes, merges, and <|endoftext|>
-  std::int64_t min_count = 2;          // of a pair that is joined
+  std::int32_t vocab_size = 0;  // ids at most: 256 bytes, merges, and <|endoftext|>
+  std::int64_t min_count = 2;   // of a pair that is joined
   std::string pattern = std::string(kGpt2Pattern);  // of the pre-tokenizer
 
   /// Adds what is wrong, under the command line's options.
@@ -44,11 +44,11 @@ class BpeTrainer {
   /// Distinct pieces so far and, of those that several threads met, each thread's.
   std::int64_t num_pieces() const;
 
-  /// The model of everything counted: ids 0 to 255 are the bytes in GPT-2's order, then one a merge,
-  /// and last <|endoftext|>. Of pairs that are equally frequent, the one of the smallest ids comes
-  /// first, the left one compared before the right one. The vocabulary stays smaller than asked for
-  /// where no pair reaches min_count. `on_progress` gets merges done and wanted, now and then. Ends
-  /// the counting: to be called once.
+  /// The model of everything counted: ids 0 to 255 are the bytes in GPT-2's order, then one a
+  /// merge, and last <|endoftext|>. Of pairs that are equally frequent, the one of the smallest ids
+  /// comes first, the left one compared before the right one. The vocabulary stays smaller than
+  /// asked for where no pair reaches min_count. `on_progress` gets merges done and wanted, now and
+  /// then. Ends the counting: to be called once.
   BpeModel train(const std::function<void(std::int64_t, std::int64_t)>& on_progress = {});
 
  private:
