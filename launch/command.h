@@ -23,6 +23,7 @@ struct Command {
 
 int run_train(Words words);
 int run_tokenize(Words words);
+int run_trace(Words words);
 
 /// Whether --help is among the words.
 bool asks_for_help(Words words);

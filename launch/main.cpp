@@ -14,10 +14,11 @@
 namespace redspine {
 namespace {
 
-const std::array<Command, 2>& commands() {
-  static const std::array<Command, 2> kAll = {{
+const std::array<Command, 3>& commands() {
+  static const std::array<Command, 3> kAll = {{
       {"train", "train a model; under mpirun or srun, on many ranks", run_train},
       {"tokenize", "turn text into token files", run_tokenize},
+      {"trace", "show which documents a training step read", run_trace},
   }};
   return kAll;
 }
