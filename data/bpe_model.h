@@ -10,7 +10,7 @@
 namespace redspine {
 
 /// `left` next to `right` becomes `result`. Of all merges that a piece offers, the one of the
-/// lowest rank comes first; among equals, the leftmost.
+/// lowest rank comes first; among equals, the leftmost. Merges of one rank give the same token.
 struct BpeMerge {
   std::int32_t left;
   std::int32_t right;
@@ -47,8 +47,8 @@ struct TokenizerSource {
   [[noreturn]] void fail(const std::string& text) const;
 };
 
-/// ConfigError unless all 256 bytes are tokens, ids are in range and no token stands twice, merges
-/// give what they say, and the end of text is an added token.
+/// ConfigError unless all 256 bytes are tokens, no token and no merge stands twice, merges give
+/// what they say and are ordered, and added tokens are tokens.
 void check(const BpeModel& model, const TokenizerSource& source);
 
 /// The end of text among added tokens by its usual names: <|endoftext|> (GPT-2),
