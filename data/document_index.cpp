@@ -18,6 +18,7 @@ namespace redspine {
 namespace {
 
 constexpr std::int64_t kBlockLength = std::int64_t{1} << 14;  // entries read at once
+constexpr std::int64_t kMaxToken = std::int64_t{1} << 62;     // no file has as many
 
 /// A number of the header, which is little-endian as this machine is.
 template <typename T>
@@ -210,8 +211,9 @@ DocumentIndex::Document DocumentIndex::document_at(std::int64_t token) const {
       const std::int64_t begin_byte = offset(first);
       const std::int64_t begin = begin_byte / size_of(type_);
       const std::int64_t last_begin = offset(end - 1) / size_of(type_);
-      // By subtraction: no sum of damaged entries is formed.
-      if (begin_byte >= 0 && begin <= token && token - last_begin < length(end - 1)) {
+      // Bounded first: no sum of damaged entries may overflow.
+      if (begin_byte >= 0 && begin <= token && begin <= last_begin && last_begin <= kMaxToken &&
+          token < last_begin + length(end - 1)) {
         return {.number = document, .begin = begin, .end = last_begin + length(end - 1)};
       }
     }
