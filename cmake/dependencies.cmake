@@ -8,11 +8,25 @@ find_package(nlohmann_json REQUIRED)
 find_package(yaml-cpp REQUIRED)
 find_package(Boost REQUIRED COMPONENTS program_options)
 
+find_package(ZLIB REQUIRED)
+
+find_path(ZSTD_INCLUDE zstd.h REQUIRED)
+find_library(ZSTD_LIBRARY zstd REQUIRED)
+add_library(zstd INTERFACE)
+target_include_directories(zstd SYSTEM INTERFACE ${ZSTD_INCLUDE})
+target_link_libraries(zstd INTERFACE ${ZSTD_LIBRARY})
+
 find_path(XXHASH_INCLUDE xxhash.h REQUIRED)
 find_library(XXHASH_LIBRARY xxhash REQUIRED)
 add_library(xxhash INTERFACE)
 target_include_directories(xxhash SYSTEM INTERFACE ${XXHASH_INCLUDE})
 target_link_libraries(xxhash INTERFACE ${XXHASH_LIBRARY})
+
+find_path(PCRE2_INCLUDE pcre2.h REQUIRED)
+find_library(PCRE2_LIBRARY pcre2-8 REQUIRED)
+add_library(pcre2 INTERFACE)
+target_include_directories(pcre2 SYSTEM INTERFACE ${PCRE2_INCLUDE})
+target_link_libraries(pcre2 INTERFACE ${PCRE2_LIBRARY})
 
 # OpenBLAS in its OpenMP variant shares our thread pool. Debian keeps the variants in folders of
 # their own and lets `alternatives` choose at run time, so the folder is also put into the RPATH.

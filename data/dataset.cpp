@@ -128,10 +128,20 @@ void TrainingData::fill(std::int64_t sample_begin, std::int64_t count,
   assert(tokens.size() == static_cast<std::size_t>(count) * row_size);
   sampler_.seek(sample_begin);
   for (std::size_t row = 0; row < static_cast<std::size_t>(count); ++row) {
-    const SampleLocation at = sampler_.next();
-    entries_[static_cast<std::size_t>(at.entry)][static_cast<std::size_t>(at.file)].read(
-        at.window * sequence_length_, tokens.subspan(row * row_size, row_size), vocab_size_);
+    const SampleOrigin origin = next_origin();
+    origin.file.read(origin.token, tokens.subspan(row * row_size, row_size), vocab_size_);
   }
+}
+
+SampleOrigin TrainingData::origin_of(std::int64_t sample) {
+  sampler_.seek(sample);
+  return next_origin();
+}
+
+SampleOrigin TrainingData::next_origin() {
+  const SampleLocation at = sampler_.next();
+  return {entries_[static_cast<std::size_t>(at.entry)][static_cast<std::size_t>(at.file)],
+          at.window * sequence_length_};
 }
 
 ValidationData::ValidationData(const DataConfig& config, std::int64_t sequence_length,

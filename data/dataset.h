@@ -24,6 +24,12 @@ struct TrainingDataOptions {
   std::uint64_t seed;              // of the order
 };
 
+/// Where a sample of the run was read.
+struct SampleOrigin {
+  const TokenFile& file;  // of the TrainingData that gave it
+  std::int64_t token;     // the sample's first, counted from the file's beginning
+};
+
 /// Training samples. Sample w of a file is its tokens [w * T, w * T + T], so that neighbours share
 /// one token and each token but a file's first is a target once an epoch; tokens after the last
 /// whole sample of a file are not used. No sample spans two files.
@@ -42,8 +48,12 @@ class TrainingData {
   /// Writes the samples [sample_begin, sample_begin + count) of the run to tokens [count][T + 1].
   /// Any range is possible; going forwards is cheapest. Not safe from several threads.
   void fill(std::int64_t sample_begin, std::int64_t count, std::span<std::int32_t> tokens);
+  /// Where fill() reads one sample, T + 1 tokens. Going forwards is cheapest.
+  SampleOrigin origin_of(std::int64_t sample);
 
  private:
+  SampleOrigin next_origin();
+
   std::int64_t sequence_length_;
   std::int64_t vocab_size_;
   std::vector<std::vector<TokenFile>> entries_;  // [entry][file]

@@ -2,106 +2,164 @@
 
 #include <fmt/format.h>
 
-#include <cerrno>
-#include <cstring>
-#include <filesystem>
+#include <limits>
 #include <nlohmann/json.hpp>
-#include <vector>
+#include <span>
+#include <utility>
 
 #include "tensor/error.h"
 
 namespace redspine {
+namespace {
 
-DocumentReader::DocumentReader(const std::string& path, const DocumentFormat& format)
-    : path_(path), format_(format), stream_(path, std::ios::binary) {
-  if (!stream_) {
-    throw ConfigError("", fmt::format("{}: cannot be opened: {}", path, std::strerror(errno)));
-  }
-  if (std::filesystem::is_directory(path)) {
-    throw ConfigError("", path + ": is a folder; legal: a file");
-  }
+constexpr std::size_t kReadSize = std::size_t{1} << 17;  // bytes
+
+/// Appends the next bytes of `source`; false at its end.
+bool append_from(ByteSource& source, std::string& text) {
+  const std::size_t size = text.size();
+  text.resize(size + kReadSize);
+  const std::size_t num_read =
+      source.read(std::as_writable_bytes(std::span(text.data() + size, kReadSize)));
+  text.resize(size + num_read);
+  return num_read > 0;
 }
 
-std::optional<std::string> DocumentReader::next() {
-  for (;;) {
-    std::optional<std::string> document = format_.is_jsonl             ? next_json()
-                                          : format_.document_separator ? next_text()
-                                                                       : rest_of_file();
-    if (!document || !document->empty()) return document;
-  }
+/// Where the part begins that is still open.
+std::size_t open_begin(const DocumentBatch& batch) {
+  return batch.parts.empty() ? 0 : batch.parts.back().end;
 }
 
-bool DocumentReader::get_line(std::string& line) {
-  if (!std::getline(stream_, line)) {
-    if (stream_.bad()) throw Error(fmt::format("{}: reading failed", path_));
-    return false;
+}  // namespace
+
+DocumentReader::DocumentReader(const std::string& path, DocumentFormat format, CutPoint cut_point)
+    : source_(ByteSource::open(path)),
+      format_(std::move(format)),
+      cut_point_(std::move(cut_point)) {}
+
+std::optional<DocumentBatch> DocumentReader::next() {
+  DocumentBatch batch{.input = source_->name(),
+                      .is_jsonl = format_.is_jsonl,
+                      .text = std::exchange(carry_, {}),
+                      .parts = {}};
+  std::size_t limit = kBatchSize;
+  while (!is_at_end_ && (batch.text.size() < limit || !close_in_document(batch, limit))) {
+    is_at_end_ = !(format_.is_jsonl             ? add_json_line(batch)
+                   : format_.document_separator ? add_line(batch)
+                                                : add_block(batch));
   }
-  ++line_number_;
+  if (batch.parts.empty()) return std::nullopt;
+  return batch;
+}
+
+bool DocumentReader::add_json_line(DocumentBatch& batch) {
+  const auto line = next_line(std::numeric_limits<std::size_t>::max());
+  if (!line) return false;
+  batch.text += *line;
+  end_part(batch, batch.text.size(), true);
+  batch.parts.back().line_number = ++line_number_;
   return true;
 }
 
-std::optional<std::string> DocumentReader::next_json() {
-  std::string line;
-  while (get_line(line)) {
-    if (line.find_first_not_of(" \t\r") != std::string::npos) return parse(line);
+bool DocumentReader::add_line(DocumentBatch& batch) {
+  const bool continues_line = is_in_line_;
+  const std::string& separator = *format_.document_separator;
+  const auto line = next_line(separator.size() + 2);
+  const bool is_in_text = is_in_document_ || batch.text.size() > open_begin(batch);
+  if (!line) {
+    if (is_in_text) end_part(batch, batch.text.size(), true);
+    return false;
   }
-  return std::nullopt;
+  if (continues_line || !is_separator(*line)) {
+    batch.text += *line;
+  } else if (is_in_text || !separator.empty()) {
+    end_part(batch, batch.text.size(), true);
+  }
+  return true;
 }
 
-std::string DocumentReader::parse(const std::string& line) const {
-  const std::string place = fmt::format("{}:{}", path_, line_number_);
+bool DocumentReader::add_block(DocumentBatch& batch) {
+  if (append_from(*source_, batch.text)) return true;
+  end_part(batch, batch.text.size(), true);
+  return false;
+}
+
+/// Closes a batch that is full, if it can be; else raises the limit.
+bool DocumentReader::close_in_document(DocumentBatch& batch, std::size_t& limit) {
+  const std::size_t begin = open_begin(batch);
+  const std::string_view open = std::string_view(batch.text).substr(begin);
+  if (open.empty()) return true;
+  const std::size_t size = cut_point_(open);
+  if (size >= (is_in_document_ ? 1 : kMinFirstPart)) {
+    end_part(batch, begin + size, false);
+  } else if (begin == 0) {
+    limit = 2 * batch.text.size();  // doubled, so that the search stays linear
+    return false;
+  }
+  const std::size_t end = open_begin(batch);
+  carry_ = batch.text.substr(end);
+  batch.text.resize(end);
+  return true;
+}
+
+void DocumentReader::end_part(DocumentBatch& batch, std::size_t end, bool ends_document) {
+  batch.parts.push_back({.end = end,
+                         .begins_document = !is_in_document_,
+                         .ends_document = ends_document,
+                         .line_number = 0});
+  is_in_document_ = !ends_document;
+}
+
+bool DocumentReader::is_separator(std::string_view line) const {
+  if (line.ends_with('\n')) line.remove_suffix(1);
+  if (line.ends_with('\r')) line.remove_suffix(1);
+  return line == *format_.document_separator;
+}
+
+std::optional<std::string_view> DocumentReader::next_line(std::size_t max_size) {
+  std::size_t num_searched = 0;
+  for (;;) {
+    const std::size_t end = buffer_.find('\n', position_ + num_searched);
+    num_searched = buffer_.size() - position_;
+    is_in_line_ = end == std::string::npos;
+    if (is_in_line_ && num_searched <= max_size && fill()) continue;
+    if (is_in_line_ && num_searched == 0) return std::nullopt;
+    const std::size_t size = is_in_line_ ? num_searched : end + 1 - position_;
+    const std::string_view line = std::string_view(buffer_).substr(position_, size);
+    position_ += size;
+    return line;
+  }
+}
+
+bool DocumentReader::fill() {
+  buffer_.erase(0, std::exchange(position_, 0));
+  return append_from(*source_, buffer_);
+}
+
+std::optional<std::string> text_of_json(std::string_view line, const std::string& json_key,
+                                        const std::string& place) {
+  if (line.find_first_not_of(" \t\r\n") == std::string_view::npos) return std::nullopt;
   nlohmann::json object;
   try {
     object = nlohmann::json::parse(line);
-  } catch (const nlohmann::json::parse_error& error) {
+  } catch (const nlohmann::json::exception& error) {
     throw ConfigError("", fmt::format("{}: is no JSON ({})", place, error.what()));
   }
   if (!object.is_object()) {
     throw ConfigError(
         "", fmt::format("{}: is of JSON type {}; legal: object", place, object.type_name()));
   }
-  const auto value = object.find(format_.json_key);
+  const auto value = object.find(json_key);
   if (value == object.end()) {
     std::string keys;
     for (const auto& item : object.items()) keys += (keys.empty() ? "" : ", ") + item.key();
-    throw ConfigError(
-        "", fmt::format("{}: has no key \"{}\"; its keys: {}", place, format_.json_key, keys));
+    throw ConfigError("",
+                      fmt::format("{}: has no key \"{}\"; its keys: {}", place, json_key, keys));
   }
   if (!value->is_string()) {
     throw ConfigError("", fmt::format("{}: \"{}\" is of JSON type {}; legal: string", place,
-                                      format_.json_key, value->type_name()));
+                                      json_key, value->type_name()));
   }
-  return value->get<std::string>();
-}
-
-std::optional<std::string> DocumentReader::next_text() {
-  std::string document;
-  std::string line;
-  bool is_at_end = true;
-  while (get_line(line)) {
-    is_at_end = false;
-    const bool has_return = !line.empty() && line.back() == '\r';
-    if (std::string_view(line).substr(0, line.size() - (has_return ? 1 : 0)) ==
-        *format_.document_separator) {
-      break;
-    }
-    document += line;
-    if (!stream_.eof()) document += '\n';  // The last line may have none.
-  }
-  if (is_at_end) return std::nullopt;
-  return document;
-}
-
-std::optional<std::string> DocumentReader::rest_of_file() {
-  if (stream_.peek() == std::ifstream::traits_type::eof()) return std::nullopt;
-  std::string document;
-  std::vector<char> block(std::size_t{1} << 16);
-  do {
-    stream_.read(block.data(), static_cast<std::streamsize>(block.size()));
-    document.append(block.data(), static_cast<std::size_t>(stream_.gcount()));
-  } while (stream_);
-  if (stream_.bad()) throw Error(fmt::format("{}: reading failed", path_));
-  return document;
+  return std::move(value->get_ref<std::string&>());
 }
 
 }  // namespace redspine

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "tensor/error.h"
@@ -42,8 +43,24 @@ File File::open(const std::string& path, const std::string& key) {
   return file;
 }
 
+File File::open_stream(const std::string& path) {
+  const bool is_standard_input = path == "-";
+  // A copy of the descriptor, so that closing it leaves the process its standard input.
+  File file(is_standard_input ? "standard input" : path,
+            is_standard_input ? ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)
+                              : ::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (file.descriptor_ < 0) {
+    throw ConfigError("",
+                      fmt::format("{}: cannot be opened: {}", file.path_, std::strerror(errno)));
+  }
+  struct stat status = {};
+  if (::fstat(file.descriptor_, &status) != 0) fail(file.path_, "fstat");
+  if (S_ISDIR(status.st_mode)) throw ConfigError("", file.path_ + ": is a folder; legal: a file");
+  return file;
+}
+
 File File::create(const std::string& path) {
-  File file(path, ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+  File file(path, ::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
   if (file.descriptor_ < 0) fail(path, "creating");
   return file;
 }
@@ -54,17 +71,31 @@ std::int64_t File::size() const {
   return status.st_size;
 }
 
-void File::read_at(std::int64_t offset, std::span<std::byte> bytes) const {
-  while (!bytes.empty()) {
-    const ssize_t num_read = ::pread(descriptor_, bytes.data(), bytes.size(), offset);
+std::size_t File::read_up_to_end(std::int64_t offset, std::span<std::byte> bytes) const {
+  std::size_t size = 0;
+  while (size < bytes.size()) {
+    const ssize_t num_read = ::pread(descriptor_, bytes.data() + size, bytes.size() - size,
+                                     offset + static_cast<std::int64_t>(size));
     if (num_read < 0 && errno == EINTR) continue;
     if (num_read < 0) fail(path_, "reading");
-    if (num_read == 0) {
-      throw Error(fmt::format("{}: ends at byte {}, where {} more were expected", path_, offset,
-                              bytes.size()));
-    }
-    offset += num_read;
-    bytes = bytes.subspan(static_cast<std::size_t>(num_read));
+    if (num_read == 0) break;
+    size += static_cast<std::size_t>(num_read);
+  }
+  return size;
+}
+
+void File::read_at(std::int64_t offset, std::span<std::byte> bytes) const {
+  const std::size_t size = read_up_to_end(offset, bytes);
+  if (size == bytes.size()) return;
+  throw Error(fmt::format("{}: ends at byte {}, where {} more were expected", path_,
+                          offset + static_cast<std::int64_t>(size), bytes.size() - size));
+}
+
+std::size_t File::read(std::span<std::byte> bytes) {
+  for (;;) {
+    const ssize_t num_read = ::read(descriptor_, bytes.data(), bytes.size());
+    if (num_read >= 0) return static_cast<std::size_t>(num_read);
+    if (errno != EINTR) fail(path_, "reading");
   }
 }
 
@@ -77,8 +108,24 @@ void File::write(std::span<const std::byte> bytes) {
   }
 }
 
+void File::write_at(std::int64_t offset, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t num_written = ::pwrite(descriptor_, bytes.data(), bytes.size(), offset);
+    if (num_written < 0 && errno == EINTR) continue;
+    if (num_written < 0) fail(path_, "writing");
+    offset += num_written;
+    bytes = bytes.subspan(static_cast<std::size_t>(num_written));
+  }
+}
+
 void File::sync() {
   if (::fsync(descriptor_) != 0) fail(path_, "fsync");
+}
+
+void rename_file(const std::string& from, const std::string& to) {
+  std::error_code code;
+  std::filesystem::rename(from, to, code);
+  if (code) throw Error(fmt::format("{}: renaming to {} failed: {}", from, to, code.message()));
 }
 
 void sync_folder_of(const std::string& path) {

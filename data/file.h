@@ -15,7 +15,10 @@ class File {
   /// Opens a regular file to be read. ConfigError under `key` if it is missing, unreadable or no
   /// regular file: the name came from the user.
   static File open(const std::string& path, const std::string& key);
-  /// Creates an empty file to be written, in place of one that may be there.
+  /// Opens anything that can be read from its beginning to its end: a regular file, a pipe, a
+  /// terminal; "-" is the standard input. ConfigError if it is missing, unreadable or a folder.
+  static File open_stream(const std::string& path);
+  /// Creates an empty file to be written, and read back, in place of one that may be there.
   static File create(const std::string& path);
 
   File(File&& other) noexcept;
@@ -26,9 +29,16 @@ class File {
   const std::string& path() const { return path_; }
   int descriptor() const { return descriptor_; }
   std::int64_t size() const;  // bytes, as it is now
-  /// Fills `bytes` from `offset` on; an Error if the file ends before.
+  /// Fills `bytes` from `offset` on as far as the file reaches; returns how far. Safe from several
+  /// threads.
+  std::size_t read_up_to_end(std::int64_t offset, std::span<std::byte> bytes) const;
+  /// The same; an Error if the file ends before.
   void read_at(std::int64_t offset, std::span<std::byte> bytes) const;
+  /// Reads what follows in the file, as much as is there and fits; 0 at its end.
+  std::size_t read(std::span<std::byte> bytes);
   void write(std::span<const std::byte> bytes);
+  /// Writes over what is at `offset`; where write() goes on stays the same.
+  void write_at(std::int64_t offset, std::span<const std::byte> bytes);
   /// Returns once everything written is on the medium.
   void sync();
 
@@ -38,6 +48,9 @@ class File {
   std::string path_;
   int descriptor_;  // -1: moved from
 };
+
+/// Renames, in place of a file that may be there; an Error names both.
+void rename_file(const std::string& from, const std::string& to);
 
 /// Makes the names in the folder of `path` (created, renamed, removed ones) durable.
 void sync_folder_of(const std::string& path);

@@ -1,9 +1,9 @@
 // One file of token ids, whatever its format, read as int32.
 //
-// Every size is checked against the header before anything is mapped, and each read asks again how
-// long the file is: touching mapped pages beyond the end would kill the process without a word,
-// and this way a file that was cut short during a run is an error with a name. Move-only, local to
-// a rank; reads are const and safe from several threads.
+// Every size is checked against the header when the file is opened. Tokens are read, not mapped: a
+// file that is cut short during a run is an error with a name, where touching mapped pages beyond
+// its end would kill the process without a word. Memory does not grow with the file. Move-only,
+// local to a rank; reads are const and safe from several threads.
 #pragma once
 
 #include <cstdint>
@@ -23,17 +23,14 @@ class TokenFile {
   /// that named it; every ConfigError about this file carries it.
   static TokenFile open(const std::string& path, TokenFormat format, const std::string& key);
 
-  TokenFile(TokenFile&& other) noexcept;
-  TokenFile(const TokenFile&) = delete;
-  TokenFile& operator=(const TokenFile&) = delete;
-  ~TokenFile();
-
   const std::string& path() const { return file_.path(); }  // of the file with the tokens
   const std::string& key() const { return key_; }
-  std::int64_t num_tokens() const { return num_tokens_; }
+  TokenFormat format() const { return layout_.format; }
+  TokenType type() const { return layout_.type; }
+  std::int64_t num_tokens() const { return layout_.num_tokens; }
   /// Megatron pairs know their documents; of other formats it is not known, and 0.
-  std::int64_t num_documents() const { return num_documents_; }
-  std::int64_t num_bytes() const { return num_tokens_ * size_of(type_); }
+  std::int64_t num_documents() const { return layout_.num_documents; }
+  std::int64_t num_bytes() const { return num_tokens() * size_of(type()); }
 
   /// Reads the tokens [offset, offset + tokens.size()), which must lie in the file. An id that is
   /// negative or not below `vocab_size` (at most 2^31) is a ConfigError naming file, offset and id;
@@ -42,6 +39,7 @@ class TokenFile {
 
  private:
   struct Layout {
+    TokenFormat format;
     TokenType type;
     std::int64_t data_offset;  // bytes before the first token
     std::int64_t num_tokens;
@@ -54,13 +52,11 @@ class TokenFile {
   static TokenFile open_llmc(const std::string& path, const std::string& key);
   static TokenFile open_raw(const std::string& path, TokenType type, const std::string& key);
 
+  void read_bytes(std::int64_t offset, std::span<std::byte> bytes) const;
+
   File file_;
   std::string key_;
-  TokenType type_;
-  std::int64_t data_offset_;
-  std::int64_t num_tokens_;
-  std::int64_t num_documents_;
-  void* map_;  // the whole file from its first byte; null: moved from
+  Layout layout_;
 };
 
 /// The files that `path` names, in byte order of their names: itself, or, where no such file

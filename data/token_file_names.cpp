@@ -1,31 +1,20 @@
 // find_token_files() of token_file.h: names and globs, before any file is opened.
 #include <fmt/format.h>
-#include <glob.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <string>
 #include <vector>
 
+#include "data/inputs.h"
 #include "data/token_file.h"
 #include "tensor/error.h"
 
 namespace redspine {
 namespace {
 
-std::vector<std::string> match(const std::string& pattern) {
-  glob_t found = {};
-  std::vector<std::string> names;
-  // Unsorted: glob() would sort by the user's locale, and ranks must agree.
-  if (::glob(pattern.c_str(), GLOB_NOSORT, nullptr, &found) == 0) {
-    names.assign(found.gl_pathv, found.gl_pathv + found.gl_pathc);
-  }
-  ::globfree(&found);
-  return names;
-}
-
 std::vector<std::string> match_prefixes(const std::string& pattern) {
-  std::vector<std::string> names = match(pattern + ".idx");
+  std::vector<std::string> names = match_glob(pattern + ".idx");
   for (std::string& name : names) name.resize(name.size() - 4);
   return names;
 }
@@ -49,7 +38,7 @@ std::vector<std::string> find_token_files(const std::string& path, TokenFormat f
   if (may_be_pair) names = match_prefixes(path);
   const std::vector<std::string> prefixes = names;
   if (may_be_file) {
-    for (std::string& name : match(path)) {
+    for (std::string& name : match_glob(path)) {
       const auto is_half = [&](const std::string& prefix) { return is_half_of(name, prefix); };
       if (std::none_of(prefixes.begin(), prefixes.end(), is_half)) names.push_back(std::move(name));
     }
@@ -62,6 +51,13 @@ std::vector<std::string> find_token_files(const std::string& path, TokenFormat f
                                        !may_be_file  ? pair
                                        : may_be_pair ? "a file of that name and " + pair
                                                      : "a file of that name"));
+  }
+  const std::vector<std::string> unfinished = match_glob(path + ".partial");
+  if (may_be_file && !unfinished.empty()) {
+    throw ConfigError(key,
+                      fmt::format("{}: matches files of a set that is not complete: {} is of a "
+                                  "run that was interrupted or goes on",
+                                  path, unfinished.front()));
   }
   std::sort(names.begin(), names.end());
   return names;

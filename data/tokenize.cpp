@@ -3,42 +3,61 @@
 #include <fmt/format.h>
 #include <xxhash.h>
 
-#include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
-#include "data/document_reader.h"
+#include "data/inputs.h"
+#include "data/llmc_writer.h"
 #include "data/megatron_writer.h"
-#include "data/tokenizer.h"
+#include "data/ordered_work.h"
 
 namespace redspine {
 namespace {
 
-constexpr std::size_t kBlockSize = std::size_t{1} << 16;  // bytes of text encoded at once
+/// A document's tokens, or those of a part of it.
+struct EncodedPart {
+  std::size_t end;  // in the batch's tokens
+  double place;     // place_of the document, where the part begins it
+  bool begins_document;
+  bool ends_document;
+};
 
-DocumentFormat format_of(const std::string& path, const TokenizeOptions& options) {
-  const bool is_jsonl = options.format == TextFormat::automatic
-                            ? std::filesystem::path(path).extension() == ".jsonl"
-                            : options.format == TextFormat::jsonl;
-  return {is_jsonl, options.json_key, options.document_separator};
+struct EncodedBatch {
+  std::vector<std::int32_t> tokens;
+  std::vector<EncodedPart> parts;
+  std::int64_t num_bytes = 0;  // of text
+  SkippedLines skipped;
+};
+
+/// A number in [0, 1) that is the document's own. Its beginning is enough: a reader gives long
+/// documents in parts, and the first one already has to be written somewhere.
+double place_of(std::string_view first_part) {
+  const std::string_view hashed = first_part.substr(0, DocumentReader::kMinFirstPart);
+  return static_cast<double>(XXH3_64bits(hashed.data(), hashed.size()) >> 11) * 0x1p-53;
 }
 
-void check_inputs(const TokenizeOptions& options) {
-  Mistakes mistakes;
-  options.validate(mistakes);
-  for (const std::string& path : options.inputs) {
-    std::error_code code;
-    const std::filesystem::file_status status = std::filesystem::status(path, code);
-    if (!std::filesystem::exists(status)) mistakes.add("", path + ": does not exist");
-    if (std::filesystem::is_directory(status)) {
-      mistakes.add("", path + ": is a folder; legal: a file");
-    }
+EncodedBatch encode(DocumentBatch lines, const InputOptions& options, const Tokenizer& tokenizer) {
+  EncodedBatch encoded;
+  const DocumentBatch batch = parse(std::move(lines), options, encoded.skipped);
+  encoded.num_bytes = static_cast<std::int64_t>(batch.text.size());
+  std::size_t begin = 0;
+  for (const DocumentPart& part : batch.parts) {
+    const std::string_view text = std::string_view(batch.text).substr(begin, part.end - begin);
+    begin = part.end;
+    tokenizer.encode(text, encoded.tokens);
+    if (part.ends_document) encoded.tokens.push_back(tokenizer.end_of_text());
+    encoded.parts.push_back({.end = encoded.tokens.size(),
+                             .place = part.begins_document ? place_of(text) : 0.0,
+                             .begins_document = part.begins_document,
+                             .ends_document = part.ends_document});
   }
-  mistakes.throw_if_any();
+  return encoded;
 }
 
 void make_folder_of(const std::string& prefix) {
@@ -49,83 +68,122 @@ void make_folder_of(const std::string& prefix) {
   if (code) throw Error(fmt::format("{}: making it failed: {}", folder.string(), code.message()));
 }
 
-/// A number in [0, 1) that is the document's own.
-double place_of(std::string_view document) {
-  const std::uint64_t hash = XXH3_64bits(document.data(), document.size());
-  return static_cast<double>(hash >> 11) * 0x1p-53;
-}
-
-void write_document(std::string_view text, MegatronWriter& writer) {
-  const ByteTokenizer tokenizer;
-  std::vector<std::int32_t> tokens(std::min(text.size(), kBlockSize));
-  while (!text.empty()) {
-    const std::string_view block = text.substr(0, kBlockSize);
-    const auto block_tokens = std::span(tokens).first(block.size());
-    tokenizer.encode(block, block_tokens);
-    writer.append(block_tokens);
-    text.remove_prefix(block.size());
+/// The one or two sets of token files that documents are shared out to.
+class Outputs {
+ public:
+  Outputs(const TokenizeOptions& options, std::int64_t vocab_size)
+      : validation_fraction_(options.validation_fraction) {
+    const bool is_split = validation_fraction_ > 0.0;
+    make_folder_of(options.output_prefix);
+    add(options, options.output_prefix + (is_split ? "_train" : ""), vocab_size);
+    if (is_split) add(options, options.output_prefix + "_validation", vocab_size);
+    present_ = writers_.front().get();
   }
-  const std::int32_t end = ByteTokenizer::kEndOfText;
-  writer.append({&end, 1});
-  writer.end_document();
+
+  void write(const EncodedBatch& batch) {
+    std::size_t begin = 0;
+    for (const EncodedPart& part : batch.parts) {
+      if (part.begins_document) {
+        present_ = writers_[part.place < validation_fraction_ ? 1 : 0].get();
+      }
+      present_->append(std::span(batch.tokens).subspan(begin, part.end - begin));
+      if (part.ends_document) present_->end_document();
+      begin = part.end;
+    }
+  }
+
+  std::vector<TokenizeOutput> finish() {
+    std::vector<TokenizeOutput> outputs;
+    std::int64_t num_documents = 0;
+    for (const auto& writer : writers_) num_documents += writer->num_documents();
+    for (std::size_t i = 0; i < writers_.size(); ++i) {
+      if (writers_[i]->num_documents() == 0) {
+        throw ConfigError(
+            "", fmt::format("{}: would get none of the {} documents{}", prefixes_[i], num_documents,
+                            num_documents > 0 ? "; a document separator makes more of them" : ""));
+      }
+      outputs.push_back({prefixes_[i], writers_[i]->num_documents(), writers_[i]->num_tokens()});
+    }
+    for (const auto& writer : writers_) writer->prepare();
+    for (const auto& writer : writers_) writer->retract();
+    for (const auto& writer : writers_) writer->publish();
+    return outputs;
+  }
+
+ private:
+  void add(const TokenizeOptions& options, const std::string& prefix, std::int64_t vocab_size) {
+    prefixes_.push_back(prefix);
+    if (options.output_format == OutputFormat::megatron) {
+      writers_.push_back(std::make_unique<MegatronWriter>(prefix, vocab_size));
+    } else {
+      writers_.push_back(std::make_unique<LlmcWriter>(
+          LlmcWriter::Options{prefix, vocab_size, options.shard_tokens}));
+    }
+  }
+
+  double validation_fraction_;
+  std::vector<std::string> prefixes_;
+  std::vector<std::unique_ptr<TokenWriter>> writers_;  // [prefix]
+  TokenWriter* present_;                               // has the present document
+};
+
+/// Values and inputs together, so that all mistakes are told in one go.
+void check(const TokenizeOptions& options) {
+  Mistakes mistakes;
+  options.validate(mistakes);
+  try {
+    find_inputs(options.input.inputs);
+  } catch (const ConfigError& error) {
+    for (const Mistake& mistake : error.mistakes()) mistakes.add(mistake.key, mistake.text);
+  }
+  mistakes.throw_if_any();
 }
 
 }  // namespace
 
 void TokenizeOptions::validate(Mistakes& mistakes) const {
-  if (inputs.empty()) mistakes.add("--input", "names no file; legal: at least one");
+  input.validate(mistakes);
   if (output_prefix.empty() || output_prefix.back() == '/') {
     mistakes.add("--output", fmt::format("is \"{}\"; legal: a path that .bin and .idx are added to",
                                          output_prefix));
   }
-  if (json_key.empty()) mistakes.add("--json-key", "is empty; legal: the key of the text");
+  if (shard_tokens < 1 || shard_tokens > std::numeric_limits<std::int32_t>::max()) {
+    mistakes.add("--shard-tokens", fmt::format("is {}; legal: 1 to {}", shard_tokens,
+                                               std::numeric_limits<std::int32_t>::max()));
+  }
   if (!(validation_fraction >= 0.0 && validation_fraction < 1.0)) {
     mistakes.add("--validation-fraction",
                  fmt::format("is {}; legal: 0 to below 1", validation_fraction));
   }
-  if (document_separator && document_separator->find('\n') != std::string::npos) {
-    mistakes.add("--document-separator",
-                 "has a line break; legal: what one whole line holds, empty for a blank line");
+  if (num_threads < 1) {
+    mistakes.add("--threads", fmt::format("is {}; legal: 1 and above", num_threads));
   }
 }
 
-TokenizeSummary tokenize(const TokenizeOptions& options) {
+TokenizeSummary tokenize(const TokenizeOptions& options, const Tokenizer& tokenizer) {
   const auto start = std::chrono::steady_clock::now();
-  check_inputs(options);
-  make_folder_of(options.output_prefix);
+  check(options);
+  const auto cut_point = [&](std::string_view text) { return tokenizer.cut_point(text); };
+  InputReader reader(options.input, cut_point, options.report);
+  Outputs outputs(options, tokenizer.vocab_size());
 
-  const bool is_split = options.validation_fraction > 0.0;
-  std::vector<std::string> prefixes = {options.output_prefix};
-  if (is_split) {
-    prefixes = {options.output_prefix + "_train", options.output_prefix + "_validation"};
-  }
-  std::vector<std::unique_ptr<MegatronWriter>> writers;
-  writers.reserve(prefixes.size());
-  for (const std::string& prefix : prefixes) {
-    writers.push_back(std::make_unique<MegatronWriter>(prefix, ByteTokenizer::kVocabSize));
-  }
+  TokenizeSummary summary;
+  OrderedWork<DocumentBatch, EncodedBatch>::run(
+      options.num_threads,
+      {.read = [&] { return reader.next(); },
+       .work =
+           [&](DocumentBatch batch) { return encode(std::move(batch), options.input, tokenizer); },
+       .write =
+           [&](const EncodedBatch& batch) {
+             outputs.write(batch);
+             summary.num_bytes += batch.num_bytes;
+             summary.skipped.add(batch.skipped);
+           }});
 
-  TokenizeSummary summary = {};
-  for (const std::string& path : options.inputs) {
-    DocumentReader reader(path, format_of(path, options));
-    while (const std::optional<std::string> document = reader.next()) {
-      const bool is_validation = is_split && place_of(*document) < options.validation_fraction;
-      write_document(*document, *writers[is_validation ? 1 : 0]);
-      summary.num_bytes += static_cast<std::int64_t>(document->size());
-      ++summary.num_documents;
-    }
-  }
-
-  for (std::size_t i = 0; i < writers.size(); ++i) {
-    if (writers[i]->num_documents() > 0) continue;
-    throw ConfigError("", fmt::format("{}: would get none of the {} documents that are not empty{}",
-                                      prefixes[i], summary.num_documents,
-                                      is_split ? "; a document separator makes more of them" : ""));
-  }
-  for (std::size_t i = 0; i < writers.size(); ++i) {
-    writers[i]->finish();
-    summary.outputs.push_back({prefixes[i], writers[i]->num_documents(), writers[i]->num_tokens()});
-    summary.num_tokens += writers[i]->num_tokens();
+  summary.outputs = outputs.finish();
+  for (const TokenizeOutput& output : summary.outputs) {
+    summary.num_documents += output.num_documents;
+    summary.num_tokens += output.num_tokens;
   }
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
   summary.seconds = elapsed.count();

@@ -1,37 +1,39 @@
 // Text to token files: what `redspine tokenize` does.
 //
-// Reads documents from plain text or JSONL, turns each into its bytes' tokens and an end of text,
-// and writes Megatron pairs. Local, single-threaded; memory holds one document at a time.
+// Documents are read in the order of the inputs, encoded by several threads, and written in the
+// same order, each followed by one end of text. Local; memory is bounded whatever the size of the
+// inputs, except that a line of JSON and a stretch of text that cannot be cut are held as a whole.
 #pragma once
 
 #include <cstdint>
-#include <optional>
+#include <functional>
 #include <string>
 #include <vector>
 
+#include "data/input_reader.h"
+#include "data/tokenizer.h"
 #include "tensor/error.h"
 
 namespace redspine {
 
-enum class TextFormat {
-  automatic,  // jsonl where the name ends in .jsonl, else text
-  text,       // a document a file, or as document_separator says
-  jsonl,      // a JSON object a line, with the document under json_key
+enum class OutputFormat {
+  megatron,  // PREFIX.bin and PREFIX.idx
+  llmc,      // PREFIX_000000.bin and on
 };
 
 struct TokenizeOptions {
-  std::vector<std::string> inputs;  // files, read in this order
-  std::string output_prefix;        // PREFIX.bin and PREFIX.idx; folders are made
-  TextFormat format = TextFormat::automatic;
-  std::string json_key = "text";
-  /// Text only: a line equal to this ends a document and belongs to none; empty for blank lines.
-  std::optional<std::string> document_separator = {};
+  InputOptions input;
+  std::string output_prefix;  // folders are made
+  OutputFormat output_format = OutputFormat::megatron;
+  std::int64_t shard_tokens = 100'000'000;  // llmc: tokens of each shard but the last
   /// Share of the documents that becomes PREFIX_validation, the others being PREFIX_train in place
-  /// of PREFIX; 0 = no split. A document's own hash decides, so the split stays the same however
-  /// the inputs are ordered or added to, and equal documents stay together.
+  /// of PREFIX; 0 = no split. A document's own hash (of its first 64 KiB) decides, so the split
+  /// stays the same however the inputs are ordered or added to, and equal documents stay together.
   double validation_fraction = 0.0;
+  int num_threads = 1;
+  std::function<void(const InputProgress&)> report = {};  // input_reader.h
 
-  /// Adds what is wrong with the values alone, under the names of the options ("--json-key").
+  /// Adds what is wrong with the values alone, under the names of the options.
   void validate(Mistakes& mistakes) const;
 };
 
@@ -42,15 +44,16 @@ struct TokenizeOutput {
 };
 
 struct TokenizeSummary {
-  std::vector<TokenizeOutput> outputs;  // one, or train and validation
-  std::int64_t num_documents;
-  std::int64_t num_tokens;
-  std::int64_t num_bytes;  // of text
-  double seconds;
+  std::vector<TokenizeOutput> outputs = {};  // one, or train and validation
+  std::int64_t num_documents = 0;
+  std::int64_t num_tokens = 0;
+  std::int64_t num_bytes = 0;  // of text
+  SkippedLines skipped = {};
+  double seconds = 0.0;
 };
 
-/// Empty documents are left out. ConfigError for what the user can mend (a missing input, a line
-/// that is no JSON: FILE:LINE, a set that got no document), and then no output is published.
-TokenizeSummary tokenize(const TokenizeOptions& options);
+/// ConfigError for what the user can mend (a missing input, a line that is no JSON: FILE:LINE, a
+/// set that got no document), and then no output is published.
+TokenizeSummary tokenize(const TokenizeOptions& options, const Tokenizer& tokenizer);
 
 }  // namespace redspine

@@ -6,9 +6,11 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "data/tokenizer.h"
 #include "launch/fields.h"
 #include "launch/job.h"
 #include "launch/scalars.h"
@@ -52,7 +54,7 @@ struct Order {
   ValidationData data;
   MicroBatchShape shape;
   int num_tensor_ranks;
-  bool tokens_are_bytes;
+  std::unique_ptr<Tokenizer> tokenizer;  // null where none is known
   bool writes_json;
 };
 
@@ -103,13 +105,14 @@ ValidationData open_data(const std::string& path, TokenFormat format, std::int64
   }
 }
 
-bool are_tokens_bytes(const TrainedModel& model, const std::string& choice) {
-  if (!choice.empty()) open_tokenizer(choice);
+/// What tells how many bytes a token stands for; null where nothing does. A tokenizer that was
+/// asked for must be there.
+std::unique_ptr<Tokenizer> find_tokenizer(const TrainedModel& model, const std::string& choice) {
+  if (!choice.empty()) return load_tokenizer(choice, "--tokenizer");
   try {
-    open_tokenizer(tokenizer_name(model, choice));
-    return true;
+    return load_tokenizer(tokenizer_name(model, choice), "--tokenizer");
   } catch (const ConfigError&) {
-    return false;
+    return nullptr;
   }
 }
 
@@ -137,21 +140,29 @@ Order read_order(Words words, int world_size) {
       .shape = {.num_sequences = integer_or(values, "batch-size", at_once, std::int64_t{1} << 20),
                 .sequence_length = length},
       .num_tensor_ranks = num_tensor_ranks,
-      .tokens_are_bytes = are_tokens_bytes(model, values["tokenizer"].as<std::string>()),
+      .tokenizer = find_tokenizer(model, values["tokenizer"].as<std::string>()),
       .writes_json = values.contains("json")};
 }
 
-/// Targets that are bytes: all but the ends of texts.
-std::int64_t count_bytes(const ValidationData& data) {
+/// The bytes of text that the targets stand for: an end of text stands for none. Nothing where a
+/// target is no token of the tokenizer.
+std::optional<std::int64_t> count_bytes(const ValidationData& data, const Tokenizer& tokenizer) {
+  std::vector<std::int64_t> bytes_of(static_cast<std::size_t>(tokenizer.vocab_size()), -1);
   const auto length = static_cast<std::size_t>(data.sequence_length());
   std::vector<std::int32_t> tokens(length);
   std::vector<std::int32_t> targets(length);
   std::int64_t count = 0;
   for (std::int64_t window = 0; window < data.num_windows(); ++window) {
     data.fill(window, 1, tokens, targets);
-    count += std::count_if(targets.begin(), targets.end(), [](std::int32_t token) {
-      return token >= 0 && token < ByteTokenizer::kEndOfText;
-    });
+    for (const std::int32_t target : targets) {
+      if (target < 0 || target == tokenizer.end_of_text()) continue;
+      if (target >= tokenizer.vocab_size()) return std::nullopt;
+      std::int64_t& bytes = bytes_of[static_cast<std::size_t>(target)];
+      if (bytes < 0) {
+        bytes = static_cast<std::int64_t>(tokenizer.decode(std::span(&target, 1)).size());
+      }
+      count += bytes;
+    }
   }
   return count;
 }
@@ -159,7 +170,7 @@ std::int64_t count_bytes(const ValidationData& data) {
 struct Result {
   double loss;  // nats a token
   std::int64_t num_tokens;
-  std::optional<std::int64_t> num_bytes;  // of text; nothing where tokens are not bytes
+  std::optional<std::int64_t> num_bytes;  // of text; nothing where that is not known
   double seconds;
 
   double perplexity() const { return std::exp(loss); }
@@ -202,7 +213,7 @@ void show(const Order& order, const Result& result) {
   if (bits) {
     fmt::print("bits a byte    {:.6f}  ({} bytes)\n", *bits, *result.num_bytes);
   } else {
-    fmt::print("bits a byte    not known: the tokens are not known to be bytes\n");
+    fmt::print("bits a byte    not known: no tokenizer tells what the tokens stand for\n");
   }
   fmt::print("seconds        {:.2f}\n", result.seconds);
 }
@@ -231,7 +242,7 @@ int evaluate(const MpiSession& session, Words words) {
                     .num_tokens = report->tokens,
                     .num_bytes = std::nullopt,
                     .seconds = seconds.count()};
-      if (order.tokens_are_bytes) result.num_bytes = count_bytes(order.data);
+      if (order.tokenizer) result.num_bytes = count_bytes(order.data, *order.tokenizer);
       show(order, result);
     }
     return kExitDone;

@@ -13,7 +13,8 @@ build=(
   openmpi-bin libopenmpi-dev
   libopenblas-openmp-dev
   libboost-program-options-dev libyaml-cpp-dev
-  libfmt-dev nlohmann-json3-dev libxxhash-dev
+  libfmt-dev nlohmann-json3-dev libxxhash-dev libpcre2-dev
+  zlib1g-dev libzstd-dev
 )
 corpus=(bible-kjv bible-kjv-text)
 test=(

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # quickstart.sh [--short] [KEY=VALUE ...]: from a bare Debian 12 to a trained GPT.
-# Installs what is missing, builds, turns a book into token files, trains a small GPT on four ranks
-# of this machine (two copies, each split over two ranks), shows the loss falling, and lets the
-# model write. KEY=VALUE goes above configs/quickstart.yaml; --short trains a few steps only. A second
-# call reuses what is installed, built and prepared, and trains anew.
+# Installs what is missing, builds, trains a tokenizer on a book, turns the book into token files,
+# trains a small GPT on four ranks of this machine (two copies, each split over two ranks), shows the
+# loss falling, and lets the model write. KEY=VALUE goes above configs/quickstart.yaml; --short trains
+# a few steps only. A second call reuses what is installed, built and prepared, and trains anew.
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
 
@@ -33,7 +33,7 @@ redspine=build/cpu-release/launch/redspine
 
 step "Preparing the corpus"
 # The King James Bible, a verse a line; a blank line ends a chapter, which is a document.
-if [ ! -f corpus/bible_validation.idx ]; then
+if [ ! -f corpus/tokenizer.json ] || [ ! -f corpus/bible_validation.idx ]; then
   mkdir -p corpus
   PATH=$PATH:/usr/games bible -f Gen1:1-Rev22:21 </dev/null | awk '
     {
@@ -44,8 +44,9 @@ if [ ! -f corpus/bible_validation.idx ]; then
       sub(/^[^ ]+ /, "")
       print
     }' >corpus/bible.txt
-  $redspine tokenize corpus/bible.txt --document-separator "" --validation-fraction 0.05 \
-    --output corpus/bible
+  # The vocabulary of configs/quickstart.yaml.
+  $redspine tokenize corpus/bible.txt --document-separator "" --train-bpe --vocab-size 2048 \
+    --save-tokenizer corpus/tokenizer.json --validation-fraction 0.05 --output corpus/bible
 fi
 ls -l corpus/*.bin
 

@@ -4,9 +4,11 @@
 
 #include <cmath>
 #include <cstdio>
+#include <memory>
 #include <numeric>
 #include <sstream>
 
+#include "data/tokenizer.h"
 #include "launch/job.h"
 #include "launch/trained_model.h"
 #include "trainer/checkpoint/loader.h"
@@ -35,25 +37,25 @@ po::options_description make_options() {
       ("seed", po::value<std::uint64_t>()->default_value(defaults.seed),  //
        "the same seed draws the same text, on any number of ranks")       //
       ("tokenizer", po::value<std::string>()->default_value(""),
-       "bytes; without it, what the checkpoint says")  //
+       "\"bytes\", or a tokenizer's file or folder; without it, what the checkpoint says")  //
       ("help", "this text");
   return options;
 }
 
 struct Order {
   TrainedModel model;
-  ByteTokenizer tokenizer;
+  std::unique_ptr<Tokenizer> tokenizer;
   std::vector<std::int32_t> prompt;  // one token at least
   std::int64_t num_tokens;
   SamplingOptions sampling;
 };
 
-std::vector<std::int32_t> encode(const ByteTokenizer& tokenizer, const std::string& text,
+std::vector<std::int32_t> encode(const Tokenizer& tokenizer, const std::string& text,
                                  const ModelConfig& config) {
-  std::vector<std::int32_t> tokens(text.size());
+  std::vector<std::int32_t> tokens;
   tokenizer.encode(text, tokens);
   // What follows an end of text is the beginning of a document.
-  if (tokens.empty()) tokens.push_back(ByteTokenizer::kEndOfText);
+  if (tokens.empty()) tokens.push_back(tokenizer.end_of_text());
   for (const std::int32_t token : tokens) {
     if (token < config.vocab_size) continue;
     throw ConfigError("--prompt", fmt::format("has the token {}; legal for this model: below {}",
@@ -83,12 +85,14 @@ Order read_order(Words words) {
     throw ConfigError("", "--checkpoint DIR is missing; all options: redspine sample --help");
   }
   TrainedModel model = read_trained_model(values["checkpoint"].as<std::string>());
-  const ByteTokenizer tokenizer =
-      open_tokenizer(tokenizer_name(model, values["tokenizer"].as<std::string>()));
+  std::unique_ptr<Tokenizer> tokenizer =
+      load_tokenizer(tokenizer_name(model, values["tokenizer"].as<std::string>()), "--tokenizer");
+  std::vector<std::int32_t> prompt =
+      encode(*tokenizer, values["prompt"].as<std::string>(), model.config);
   const bool is_greedy = values.contains("greedy");
   Order order{.model = model,
-              .tokenizer = tokenizer,
-              .prompt = encode(tokenizer, values["prompt"].as<std::string>(), model.config),
+              .tokenizer = std::move(tokenizer),
+              .prompt = std::move(prompt),
               .num_tokens = values["tokens"].as<std::int64_t>(),
               .sampling = {.temperature = is_greedy ? 0.0 : values["temperature"].as<double>(),
                            .top_k = values["top-k"].as<std::int64_t>(),
@@ -115,7 +119,8 @@ void show(const std::string& text) {
 void write_text(const Order& order, const RankGroup& world, NextToken& next) {
   const bool shows = world.rank() == 0;
   std::vector<std::int32_t> tokens = order.prompt;
-  if (shows && tokens.front() != ByteTokenizer::kEndOfText) show(order.tokenizer.decode(tokens));
+  const Tokenizer& tokenizer = *order.tokenizer;
+  if (shows && tokens.front() != tokenizer.end_of_text()) show(tokenizer.decode(tokens));
   for (std::int64_t i = 0; i < order.num_tokens; ++i) {
     const std::vector<float> logits = next.logits(tokens);
     for (const float logit : logits) {
@@ -128,13 +133,13 @@ void write_text(const Order& order, const RankGroup& world, NextToken& next) {
     }
     // A model may have more ids than its tokenizer has tokens.
     const std::size_t num_known =
-        std::min(logits.size(), static_cast<std::size_t>(ByteTokenizer::kVocabSize));
+        std::min(logits.size(), static_cast<std::size_t>(tokenizer.vocab_size()));
     const std::int32_t token =
         choose_token(std::span(logits).first(num_known), static_cast<std::int64_t>(tokens.size()),
                      order.sampling);
-    if (token == ByteTokenizer::kEndOfText) break;
+    if (token == tokenizer.end_of_text()) break;
     tokens.push_back(token);
-    if (shows) show(order.tokenizer.decode(std::span(tokens).last(1)));
+    if (shows) show(tokenizer.decode(std::span(tokens).last(1)));
   }
   if (shows) show("\n");
 }

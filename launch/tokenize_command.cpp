@@ -1,12 +1,22 @@
-// redspine tokenize: text to token files; data/tokenize.h does the work.
+// redspine tokenize: text to token files, with a tokenizer that it may train first; and a look into
+// token files. data/ does the work.
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <map>
+#include <memory>
+#include <optional>
+#include <sstream>
+#include <thread>
 
 #include "data/tokenize.h"
+#include "data/tokenizer.h"
 #include "launch/command.h"
+#include "launch/input_progress.h"
+#include "launch/token_file_report.h"
+#include "launch/train_tokenizer.h"
 
 namespace redspine {
 namespace {
@@ -15,44 +25,189 @@ namespace po = boost::program_options;
 
 po::options_description make_options() {
   po::options_description options("Options");
-  options.add_options()                                                                       //
-      ("input", po::value<std::vector<std::string>>()->multitoken()->composing(),             //
-       "text files, read in this order; the option's name may be left out")                   //
-      ("output", po::value<std::string>(), "prefix of the token files: PREFIX.bin and .idx")  //
+  options.add_options()  //
+      ("input", po::value<std::vector<std::string>>()->multitoken()->composing(),
+       "what is read, in this order: files, folders, globs, - for the standard input; gzip and "
+       "zstd are decompressed; the option's name may be left out")  //
+      ("output", po::value<std::string>(),
+       "PREFIX of the token files: PREFIX.bin and PREFIX.idx, or shards PREFIX_000000.bin and on")(
+          "tokenizer", po::value<std::string>(),
+          "tokenizer.json, a .tiktoken file, or a folder with tokenizer.json or vocab.json and "
+          "merges.txt; without it, a token is a byte")  //
+      ("special-tokens", po::value<std::string>()->default_value("text"),
+       "text | ids: what a name like <|endoftext|> in a document is")  //
       ("format", po::value<std::string>()->default_value("auto"),
-       "auto | text | jsonl; auto: jsonl where the name ends in .jsonl")  //
+       "auto | text | jsonl; auto: jsonl where the name ends in .jsonl or .ndjson")  //
       ("json-key", po::value<std::string>()->default_value("text"),
-       "jsonl: the key of a document's text")  //
+       "jsonl: the key of a document's text")                                                   //
+      ("skip-invalid", "jsonl: count lines without a document instead of ending at the first")  //
       ("document-separator", po::value<std::string>(),
        "text: a line equal to this ends a document (\"\" for blank lines); without it, a file is "
        "one document")  //
       ("validation-fraction", po::value<double>()->default_value(0.0, "0"),
        "share of the documents that becomes PREFIX_validation, the others PREFIX_train")  //
+      ("output-format", po::value<std::string>()->default_value("megatron"),
+       "megatron | llmc")  //
+      ("shard-tokens", po::value<std::int64_t>()->default_value(100'000'000),
+       "llmc: tokens a shard")                                                     //
+      ("threads", po::value<int>(), "threads that encode; without it, one a CPU")  //
+      ("train-bpe", "train a byte-pair encoding on the inputs first")              //
+      ("vocab-size", po::value<std::int64_t>(),
+       "with --train-bpe: ids of the tokenizer; with --verify: ids must be below it")  //
+      ("save-tokenizer", po::value<std::string>(),
+       "with --train-bpe: the tokenizer.json to write")  //
+      ("inspect", po::value<std::string>(),
+       "PATH of token files, as data.train names them: show header, counts and first tokens")  //
+      ("verify", po::value<std::string>(),
+       "PATH of token files: check all of their index and ids; exit code 1 if anything is wrong")(
+          "token-format", po::value<std::string>()->default_value("auto"),
+          "with --inspect and --verify: auto | megatron | llmc | raw_u16 | raw_u32")  //
       ("help", "this text");
   return options;
 }
 
-TextFormat read_format(const std::string& word) {
-  static const std::map<std::string, TextFormat> kFormats = {
-      {"auto", TextFormat::automatic}, {"text", TextFormat::text}, {"jsonl", TextFormat::jsonl}};
-  const auto found = kFormats.find(word);
-  if (found == kFormats.end()) {
-    throw ConfigError("--format", fmt::format("read \"{}\"; legal: auto, text, jsonl", word));
+/// The value that the word of an option stands for.
+template <typename T>
+T choose(const po::variables_map& values, const std::string& option,
+         const std::vector<std::pair<std::string, T>>& choices) {
+  const auto& word = values[option].as<std::string>();
+  std::string legal;
+  for (const auto& [name, value] : choices) {
+    if (name == word) return value;
+    legal += (legal.empty() ? "" : ", ") + name;
   }
-  return found->second;
+  throw ConfigError("--" + option, fmt::format("read \"{}\"; legal: {}", word, legal));
 }
 
-TokenizeOptions read_options(const po::variables_map& values) {
-  TokenizeOptions options;
+std::optional<std::string> text_of(const po::variables_map& values, const std::string& option) {
+  if (!values.contains(option)) return std::nullopt;
+  return values[option].as<std::string>();
+}
+
+InputOptions read_input_options(const po::variables_map& values) {
+  InputOptions options;
   if (values.contains("input")) options.inputs = values["input"].as<std::vector<std::string>>();
-  if (values.contains("output")) options.output_prefix = values["output"].as<std::string>();
-  options.format = read_format(values["format"].as<std::string>());
+  options.format = choose<TextFormat>(
+      values, "format",
+      {{"auto", TextFormat::automatic}, {"text", TextFormat::text}, {"jsonl", TextFormat::jsonl}});
   options.json_key = values["json-key"].as<std::string>();
-  if (values.contains("document-separator")) {
-    options.document_separator = values["document-separator"].as<std::string>();
-  }
-  options.validation_fraction = values["validation-fraction"].as<double>();
+  options.document_separator = text_of(values, "document-separator");
+  if (values.contains("skip-invalid")) options.invalid_lines = InvalidLines::skip;
   return options;
+}
+
+int num_threads(const po::variables_map& values) {
+  if (values.contains("threads")) return values["threads"].as<int>();
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+TokenizeOptions read_tokenize_options(const po::variables_map& values) {
+  return {.input = read_input_options(values),
+          .output_prefix = text_of(values, "output").value_or(""),
+          .output_format = choose<OutputFormat>(
+              values, "output-format",
+              {{"megatron", OutputFormat::megatron}, {"llmc", OutputFormat::llmc}}),
+          .shard_tokens = values["shard-tokens"].as<std::int64_t>(),
+          .validation_fraction = values["validation-fraction"].as<double>(),
+          .num_threads = num_threads(values)};
+}
+
+SpecialTokens read_special_tokens(const po::variables_map& values) {
+  return choose<SpecialTokens>(values, "special-tokens",
+                               {{"text", SpecialTokens::as_text}, {"ids", SpecialTokens::as_ids}});
+}
+
+/// Options that mean nothing beside one another, or miss each other.
+void check_combination(const po::variables_map& values) {
+  Mistakes mistakes;
+  const bool looks = values.contains("inspect") || values.contains("verify");
+  const bool trains = values.contains("train-bpe");
+  if (values.contains("inspect") && values.contains("verify")) {
+    mistakes.add("--verify", "is given with --inspect; legal: one of them");
+  }
+  for (const char* option : {"input", "output", "train-bpe"}) {
+    if (looks && values.contains(option)) {
+      mistakes.add(std::string("--") + option, "has no meaning with --inspect or --verify");
+    }
+  }
+  if (trains && values.contains("tokenizer")) {
+    mistakes.add("--tokenizer", "is given with --train-bpe, which makes one; legal: one of them");
+  }
+  if (trains && !values.contains("vocab-size")) {
+    mistakes.add("--vocab-size", "is missing; --train-bpe needs it");
+  }
+  if (trains && !values.contains("save-tokenizer")) {
+    mistakes.add("--save-tokenizer", "is missing; --train-bpe needs it");
+  }
+  if (!trains && values.contains("save-tokenizer")) {
+    mistakes.add("--save-tokenizer", "has no meaning without --train-bpe");
+  }
+  if (!trains && !values.contains("verify") && values.contains("vocab-size")) {
+    mistakes.add("--vocab-size", "has no meaning without --train-bpe or --verify");
+  }
+  if (values.contains("verify") && !values.contains("vocab-size") &&
+      !values.contains("tokenizer")) {
+    mistakes.add("--verify", "needs --vocab-size or --tokenizer to know which ids are legal");
+  }
+  mistakes.throw_if_any();
+}
+
+int look_into_files(const po::variables_map& values) {
+  const std::string option = values.contains("verify") ? "verify" : "inspect";
+  const TokenFileSet files{.path = values[option].as<std::string>(),
+                           .format = choose<TokenFormat>(values, "token-format",
+                                                         {{"auto", TokenFormat::automatic},
+                                                          {"megatron", TokenFormat::megatron},
+                                                          {"llmc", TokenFormat::llmc},
+                                                          {"raw_u16", TokenFormat::raw_u16},
+                                                          {"raw_u32", TokenFormat::raw_u32}}),
+                           .option = "--" + option};
+  std::unique_ptr<Tokenizer> tokenizer;
+  if (values.contains("tokenizer")) {
+    tokenizer = load_tokenizer(values["tokenizer"].as<std::string>(), "--tokenizer");
+  }
+  if (option == "inspect") {
+    inspect_token_files(files, tokenizer.get());
+    return kExitDone;
+  }
+  const std::int64_t vocab_size = values.contains("vocab-size")
+                                      ? values["vocab-size"].as<std::int64_t>()
+                                      : tokenizer->vocab_size();
+  if (vocab_size < 1 || vocab_size > std::int64_t{1} << 31) {
+    throw ConfigError("--vocab-size", fmt::format("is {}; legal: 1 to 2^31", vocab_size));
+  }
+  return verify_token_files(files, vocab_size) ? kExitDone : kExitFailed;
+}
+
+void train_first(const po::variables_map& values) {
+  const TokenizerTraining training{.input = read_input_options(values),
+                                   .vocab_size = values["vocab-size"].as<std::int64_t>(),
+                                   .path = values["save-tokenizer"].as<std::string>(),
+                                   .num_threads = num_threads(values)};
+  if (values.contains("output") &&
+      std::count(training.input.inputs.begin(), training.input.inputs.end(), "-") > 0) {
+    throw ConfigError("--input",
+                      "-: --train-bpe with --output reads the inputs twice, and the "
+                      "standard input can be read only once");
+  }
+  train_tokenizer(training);
+}
+
+void print_summary(const TokenizeSummary& summary) {
+  for (const TokenizeOutput& output : summary.outputs) {
+    fmt::print("{}: {} documents, {} tokens\n", output.prefix, output.num_documents,
+               output.num_tokens);
+  }
+  const auto num_bytes = static_cast<double>(summary.num_bytes);
+  fmt::print(
+      "{} documents, {} tokens, {} bytes of text, {:.4f} tokens/byte, {} lines skipped, {:.2f} s, "
+      "{:.1f} MB/s\n",
+      summary.num_documents, summary.num_tokens, summary.num_bytes,
+      static_cast<double>(summary.num_tokens) / std::max(num_bytes, 1.0), summary.skipped.count,
+      summary.seconds, num_bytes / 1e6 / summary.seconds);
+  if (summary.skipped.count > 0) {
+    fmt::print("the first line skipped: {}\n", summary.skipped.first);
+  }
 }
 
 }  // namespace
@@ -60,18 +215,37 @@ TokenizeOptions read_options(const po::variables_map& values) {
 int run_tokenize(Words words) {
   const po::options_description options = make_options();
   if (asks_for_help(words)) {
-    fmt::print("redspine tokenize --output PREFIX [--input] FILE ...\n\n");
     std::ostringstream text;
     text << options;
-    fmt::print("{}", text.str());
+    fmt::print(
+        "redspine tokenize [--tokenizer FILE] --output PREFIX [--input] INPUT ...\n"
+        "redspine tokenize --train-bpe --vocab-size N --save-tokenizer FILE [--output PREFIX] "
+        "[--input] INPUT ...\n"
+        "redspine tokenize --inspect PATH [--tokenizer FILE]\n"
+        "redspine tokenize --verify PATH --vocab-size N\n\n{}",
+        text.str());
     return kExitDone;
   }
-  const TokenizeSummary summary = tokenize(read_options(parse_words(words, options, "input")));
-  for (const TokenizeOutput& output : summary.outputs) {
-    fmt::print("{}: {} documents, {} tokens\n", output.prefix, output.num_documents,
-               output.num_tokens);
+  const po::variables_map values = parse_words(words, options, "input");
+  check_combination(values);
+  if (values.contains("inspect") || values.contains("verify")) return look_into_files(values);
+
+  TokenizeOptions tokenizing = read_tokenize_options(values);
+  const SpecialTokens special_tokens = read_special_tokens(values);
+  std::string tokenizer_name = text_of(values, "tokenizer").value_or("");
+  if (values.contains("train-bpe")) {
+    train_first(values);
+    if (!values.contains("output")) return kExitDone;
+    tokenizer_name = values["save-tokenizer"].as<std::string>();
   }
-  fmt::print("{} bytes of text in {:.2f} s\n", summary.num_bytes, summary.seconds);
+  const auto tokenizer = load_tokenizer(tokenizer_name, "--tokenizer", special_tokens);
+  TokenizeSummary summary;
+  {
+    ProgressLine line("tokenizing");
+    tokenizing.report = [&line](const InputProgress& progress) { line.show(progress); };
+    summary = tokenize(tokenizing, *tokenizer);
+  }
+  print_summary(summary);
   return kExitDone;
 }
 

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <filesystem>
 
+#include "data/tokenizer.h"
 #include "tensor/error.h"
 #include "trainer/checkpoint/model_directory.h"
 #include "trainer/checkpoint/model_json.h"
@@ -43,9 +44,8 @@ std::int64_t TrainedModel::sequence_length() const {
 TrainedModel read_trained_model(const std::string& directory) {
   try {
     check_is_model_directory(directory);
-    TrainedModel model{.directory = directory,
-                       .config = read_model_config(directory),
-                       .training = std::nullopt};
+    TrainedModel model{
+        .directory = directory, .config = read_model_config(directory), .training = std::nullopt};
     if (std::filesystem::exists(directory + "/training.json")) {
       model.training = read_training_record(directory);
     }
@@ -59,9 +59,9 @@ std::string tokenizer_name(const TrainedModel& model, const std::string& choice)
   if (!choice.empty()) return choice;
   const std::string trained_with = setting_of(model, "data.tokenizer");
   if (!trained_with.empty()) return trained_with;
-  for (const char* file : {"tokenizer.json", "vocab.json", "tokenizer.model"}) {
-    std::string path = model.directory + "/" + file;
-    if (std::filesystem::exists(path)) return path;
+  // load_tokenizer looks for these in a folder.
+  for (const char* file : {"tokenizer.json", "vocab.json"}) {
+    if (std::filesystem::exists(model.directory + "/" + file)) return model.directory;
   }
   if (model.config.vocab_size == ByteTokenizer::kVocabSize) return kBytes;
   throw ConfigError(
@@ -69,13 +69,6 @@ std::string tokenizer_name(const TrainedModel& model, const std::string& choice)
       fmt::format("is not given, and {} does not tell what its {} token ids stand "
                   "for; \"bytes\" would take those below {} as bytes",
                   model.directory, model.config.vocab_size, ByteTokenizer::kEndOfText));
-}
-
-ByteTokenizer open_tokenizer(const std::string& name) {
-  if (name == kBytes) return {};
-  throw ConfigError(
-      "--tokenizer",
-      fmt::format("{}: only the byte tokenizer is there so far; legal: {}", name, kBytes));
 }
 
 }  // namespace redspine

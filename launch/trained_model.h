@@ -5,7 +5,6 @@
 #include <optional>
 #include <string>
 
-#include "data/tokenizer.h"
 #include "model/config.h"
 #include "trainer/checkpoint/training_json.h"
 
@@ -27,8 +26,5 @@ TrainedModel read_trained_model(const std::string& directory);
 /// directory says, else "bytes" for a vocabulary of exactly that size. ConfigError ("--tokenizer")
 /// where nothing tells.
 std::string tokenizer_name(const TrainedModel& model, const std::string& choice);
-
-/// ConfigError ("--tokenizer") for a name that stands for no tokenizer that this program has.
-ByteTokenizer open_tokenizer(const std::string& name);
 
 }  // namespace redspine

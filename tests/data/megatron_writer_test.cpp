@@ -21,13 +21,19 @@ void write_documents(MegatronWriter& writer, const std::vector<Tokens>& document
   }
 }
 
+void finish(MegatronWriter& writer) {
+  writer.prepare();
+  writer.retract();
+  writer.publish();
+}
+
 TEST(MegatronWriter, WritesTheFormatByteForByte) {
   const Scratch scratch;
   MegatronWriter writer(scratch / "p", 65536);
   write_documents(writer, {{1, 2, 65535}, {4}});
   EXPECT_EQ(writer.num_documents(), 2);
   EXPECT_EQ(writer.num_tokens(), 4);
-  writer.finish();
+  finish(writer);
   EXPECT_EQ(read_file(scratch / "p.bin"), bytes_of<std::uint16_t>({1, 2, 65535, 4}));
   EXPECT_EQ(read_file(scratch / "p.idx"), (MegatronIndex{.lengths = {3, 1}}.bytes()));
 }
@@ -36,7 +42,7 @@ TEST(MegatronWriter, TakesWiderIdsForALargerVocabulary) {
   const Scratch scratch;
   MegatronWriter writer(scratch / "p", 65537);
   write_documents(writer, {{1, 65536}, {7}});
-  writer.finish();
+  finish(writer);
   EXPECT_EQ(read_file(scratch / "p.bin"), bytes_of<std::int32_t>({1, 65536, 7}));
   EXPECT_EQ(read_file(scratch / "p.idx"),
             (MegatronIndex{.type_code = 4, .token_size = 4, .lengths = {2, 1}}.bytes()));
@@ -54,7 +60,7 @@ TEST(MegatronWriter, IsReadBackAsItWasWritten) {
     writer.end_document();
     all.insert(all.end(), document.begin(), document.end());
   }
-  writer.finish();
+  finish(writer);
   const TokenFile file = TokenFile::open(scratch / "p", TokenFormat::automatic, "");
   EXPECT_EQ(file.num_documents(), 2000);
   ASSERT_EQ(file.num_tokens(), static_cast<std::int64_t>(all.size()));
@@ -80,7 +86,7 @@ TEST(MegatronWriter, ReplacesAnOlderPairOnlyWhenFinished) {
   {
     MegatronWriter writer(scratch / "p", 257);
     write_documents(writer, {{1, 2}});
-    writer.finish();
+    finish(writer);
   }
   const std::string old_tokens = read_file(scratch / "p.bin");
   const std::string old_index = read_file(scratch / "p.idx");
@@ -92,10 +98,25 @@ TEST(MegatronWriter, ReplacesAnOlderPairOnlyWhenFinished) {
   EXPECT_EQ(read_file(scratch / "p.idx"), old_index);
   MegatronWriter writer(scratch / "p", 257);
   write_documents(writer, {{3}});
-  writer.finish();
+  finish(writer);
   EXPECT_EQ(read_file(scratch / "p.bin"), bytes_of<std::uint16_t>({3}));
   EXPECT_FALSE(std::filesystem::exists(scratch / "p.bin.partial"));
   EXPECT_FALSE(std::filesystem::exists(scratch / "p.idx.partial"));
+}
+
+TEST(MegatronWriter, LetsNobodyTakeNewTokensWithAnOldIndex) {
+  const Scratch scratch;
+  {
+    MegatronWriter writer(scratch / "p", 257);
+    write_documents(writer, {{1, 2}});
+    finish(writer);
+  }
+  MegatronWriter writer(scratch / "p", 257);
+  write_documents(writer, {{3}});
+  writer.prepare();
+  EXPECT_NO_THROW(TokenFile::open(scratch / "p", TokenFormat::megatron, ""));
+  writer.retract();
+  EXPECT_FALSE(std::filesystem::exists(scratch / "p.idx"));
 }
 
 TEST(MegatronWriter, NamesTheFileWhenTheMediumIsFull) {
@@ -103,7 +124,7 @@ TEST(MegatronWriter, NamesTheFileWhenTheMediumIsFull) {
   std::filesystem::create_symlink("/dev/full", scratch / "p.bin.partial");
   MegatronWriter writer(scratch / "p", 257);
   write_documents(writer, {{1}});
-  const std::string message = error_of([&] { writer.finish(); });
+  const std::string message = error_of([&] { writer.prepare(); });
   EXPECT_NE(message.find(scratch / "p.bin.partial" + ": writing failed: No space left on device"),
             std::string::npos)
       << message;

@@ -1,9 +1,14 @@
 #include "data/tokenize.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
+#include <algorithm>
+#include <chrono>
 #include <filesystem>
+#include <fstream>
 #include <set>
+#include <thread>
 #include <vector>
 
 #include "data/token_file.h"
@@ -33,6 +38,8 @@ std::vector<std::string> documents_of(const std::string& prefix) {
   return documents;
 }
 
+TokenizeSummary run(const TokenizeOptions& options) { return tokenize(options, ByteTokenizer()); }
+
 /// A document a line, `count` of them.
 std::string many_documents(int count) {
   std::string text;
@@ -45,7 +52,7 @@ TEST(Tokenize, EndsEachDocumentWithEndOfText) {
   const std::string text = scratch.write("a.txt", "Grüße\n");
   const std::string json = scratch.write("b.jsonl", "{\"text\": \"one\"}\n{\"text\": \"two\"}\n");
   const TokenizeSummary summary =
-      tokenize({.inputs = {text, json}, .output_prefix = scratch / "new/folder/out"});
+      run({.input = {.inputs = {text, json}}, .output_prefix = scratch / "new/folder/out"});
   EXPECT_EQ(text_of(scratch / "new/folder/out"),
             "Grüße\n<|endoftext|>one<|endoftext|>two<|endoftext|>");
   EXPECT_EQ(summary.num_documents, 3);
@@ -59,32 +66,30 @@ TEST(Tokenize, EndsEachDocumentWithEndOfText) {
 TEST(Tokenize, TakesTheFormatThatIsGivenOverTheName) {
   const Scratch scratch;
   const std::string path = scratch.write("a.jsonl", "{\"body\": \"x\"}");
-  tokenize({.inputs = {path}, .output_prefix = scratch / "out", .format = TextFormat::text});
+  run({.input = {.inputs = {path}, .format = TextFormat::text}, .output_prefix = scratch / "out"});
   EXPECT_EQ(text_of(scratch / "out"), "{\"body\": \"x\"}<|endoftext|>");
   const std::string other = scratch.write("a.txt", "{\"body\": \"x\"}");
-  tokenize({.inputs = {other},
-            .output_prefix = scratch / "out",
-            .format = TextFormat::jsonl,
-            .json_key = "body"});
+  run({.input = {.inputs = {other}, .format = TextFormat::jsonl, .json_key = "body"},
+       .output_prefix = scratch / "out"});
   EXPECT_EQ(text_of(scratch / "out"), "x<|endoftext|>");
 }
 
 TEST(Tokenize, EncodesADocumentOfManyBlocks) {
   const Scratch scratch;
   std::string text;
-  while (text.size() < 200'000) text += std::to_string(text.size()) + " ";
-  tokenize({.inputs = {scratch.write("a", text)}, .output_prefix = scratch / "out"});
+  while (text.size() < 2'000'000) text += std::to_string(text.size()) + " ";
+  run({.input = {.inputs = {scratch.write("a", text)}}, .output_prefix = scratch / "out"});
   EXPECT_EQ(text_of(scratch / "out"), text + "<|endoftext|>");
 }
 
 TEST(Tokenize, SplitsOffAStableShareForValidation) {
   const Scratch scratch;
   const std::string text = many_documents(2000);
-  const TokenizeOptions options{.inputs = {scratch.write("a", text)},
-                                .output_prefix = scratch / "out",
-                                .document_separator = "",
-                                .validation_fraction = 0.1};
-  const TokenizeSummary summary = tokenize(options);
+  const TokenizeOptions options{
+      .input = {.inputs = {scratch.write("a", text)}, .document_separator = ""},
+      .output_prefix = scratch / "out",
+      .validation_fraction = 0.1};
+  const TokenizeSummary summary = run(options);
   const std::vector<std::string> train = documents_of(scratch / "out_train");
   const std::vector<std::string> validation = documents_of(scratch / "out_validation");
   EXPECT_FALSE(std::filesystem::exists(scratch / "out.idx"));
@@ -95,8 +100,8 @@ TEST(Tokenize, SplitsOffAStableShareForValidation) {
 
   // Twice as many documents in another file and order: the old ones stay where they were.
   TokenizeOptions more = options;
-  more.inputs = {scratch.write("b", "something else\n\n" + many_documents(4000))};
-  tokenize(more);
+  more.input.inputs = {scratch.write("b", "something else\n\n" + many_documents(4000))};
+  run(more);
   const std::vector<std::string> more_train = documents_of(scratch / "out_train");
   const std::set<std::string> train_set(more_train.begin(), more_train.end());
   for (const std::string& document : train) EXPECT_TRUE(train_set.contains(document));
@@ -106,29 +111,32 @@ TEST(Tokenize, SplitsOffAStableShareForValidation) {
 TEST(Tokenize, RefusesASplitThatLeavesASetEmpty) {
   const Scratch scratch;
   const std::string message = config_error_of([&] {
-    tokenize({.inputs = {scratch.write("a", "only one")},
-              .output_prefix = scratch / "out",
-              .validation_fraction = 1e-9});
+    run({.input = {.inputs = {scratch.write("a", "only one")}},
+         .output_prefix = scratch / "out",
+         .validation_fraction = 1e-9});
   });
   EXPECT_EQ(message, scratch / "out_validation" +
-                         ": would get none of the 1 documents that are not empty; a document "
-                         "separator makes more of them");
+                         ": would get none of the 1 documents; a document separator makes more of "
+                         "them");
   EXPECT_FALSE(std::filesystem::exists(scratch / "out_train.idx"));
 }
 
 TEST(Tokenize, RefusesInputsWithoutADocument) {
   const Scratch scratch;
   EXPECT_EQ(config_error_of([&] {
-              tokenize({.inputs = {scratch.write("a", "")}, .output_prefix = scratch / "out"});
+              run({.input = {.inputs = {scratch.write("a.jsonl", "\n\n")}},
+                   .output_prefix = scratch / "out"});
             }),
-            scratch / "out" + ": would get none of the 0 documents that are not empty");
+            scratch / "out" + ": would get none of the 0 documents");
 }
 
 TEST(Tokenize, PublishesNothingAfterABadLine) {
   const Scratch scratch;
   const std::string path = scratch.write("a.jsonl", "{\"text\": \"x\"}\n{\"text\": 1}\n");
   EXPECT_EQ(
-      config_error_of([&] { tokenize({.inputs = {path}, .output_prefix = scratch / "out"}); }),
+      config_error_of([&] {
+        run({.input = {.inputs = {path}}, .output_prefix = scratch / "out", .num_threads = 2});
+      }),
       path + ":2: \"text\" is of JSON type number; legal: string");
   for (const char* name : {"out.bin", "out.idx", "out.bin.partial", "out.idx.partial"}) {
     EXPECT_FALSE(std::filesystem::exists(scratch / name)) << name;
@@ -137,21 +145,149 @@ TEST(Tokenize, PublishesNothingAfterABadLine) {
 
 TEST(Tokenize, NamesAllMistakesOfTheCallInOneGo) {
   const Scratch scratch;
+  std::filesystem::create_directory(scratch / "empty");
   const std::string message = config_error_of([&] {
-    tokenize({.inputs = {scratch / "none", scratch / ""},
-              .output_prefix = "",
-              .json_key = "",
-              .document_separator = "a\nb",
-              .validation_fraction = 1.0});
+    run({.input = {.inputs = {scratch / "none", scratch / "empty"},
+                   .json_key = "",
+                   .document_separator = "a\nb"},
+         .output_prefix = "",
+         .shard_tokens = 0,
+         .validation_fraction = 1.0,
+         .num_threads = 0});
   });
   EXPECT_EQ(message,
-            "--output: is \"\"; legal: a path that .bin and .idx are added to\n"
             "--json-key: is empty; legal: the key of the text\n"
-            "--validation-fraction: is 1; legal: 0 to below 1\n"
             "--document-separator: has a line break; legal: what one whole line holds, empty for "
-            "a blank line\n" +
-                scratch / "none" + ": does not exist\n" + scratch / "" +
-                ": is a folder; legal: a file");
+            "blank lines\n"
+            "--output: is \"\"; legal: a path that .bin and .idx are added to\n"
+            "--shard-tokens: is 0; legal: 1 to 2147483647\n"
+            "--validation-fraction: is 1; legal: 0 to below 1\n"
+            "--threads: is 0; legal: 1 and above\n" +
+                scratch / "none" + ": does not exist and as a glob matches nothing\n" +
+                scratch / "empty" + ": is a folder without files");
+}
+
+TEST(Tokenize, GivesEmptyDocumentsTheirEndOfTextToo) {
+  const Scratch scratch;
+  run({.input = {.inputs = {scratch.write("a.jsonl", "{\"text\": \"\"}\n{\"text\": \"x\"}\n"),
+                            scratch.write("b", "")}},
+       .output_prefix = scratch / "out"});
+  EXPECT_EQ(text_of(scratch / "out"), "<|endoftext|>x<|endoftext|><|endoftext|>");
+}
+
+TEST(Tokenize, WritesTheSameWhateverTheNumberOfThreads) {
+  const Scratch scratch;
+  std::string lines;
+  for (int i = 0; i < 20'000; ++i) {
+    lines += "{\"text\": \"" + std::string(static_cast<std::size_t>(i * 31 % 200), 'x') +
+             std::to_string(i) + "\"}\n";
+  }
+  const std::vector<std::string> inputs = {scratch.write("a.jsonl", lines),
+                                           scratch.write("b", many_documents(50'000))};
+  for (const int num_threads : {1, 2, 5}) {
+    run({.input = {.inputs = inputs},
+         .output_prefix = scratch / std::to_string(num_threads),
+         .validation_fraction = 0.2,
+         .num_threads = num_threads});
+    for (const std::string name : {"_train.bin", "_train.idx", "_validation.bin"}) {
+      EXPECT_EQ(read_file(scratch / (std::to_string(num_threads) + name)),
+                read_file(scratch / ("1" + name)));
+    }
+  }
+}
+
+TEST(Tokenize, PutsALongDocumentOnOneSideWhereverItLies) {
+  const Scratch scratch;
+  const std::string document = many_documents(40'000);  // longer than two batches
+  for (const int before : {0, 1, 700, 20'000}) {
+    std::string text;
+    for (int i = 0; i < before; ++i) text += "a short one\n---\n";
+    run({.input = {.inputs = {scratch.write("a", text + document + "\n---\nanother\n---\n" +
+                                                     many_documents(3) + "---\nvalidate me 6")},
+                   .document_separator = "---"},
+         .output_prefix = scratch / "out",
+         .validation_fraction = 0.5});
+    const std::vector<std::string> train = documents_of(scratch / "out_train");
+    const std::vector<std::string> validation = documents_of(scratch / "out_validation");
+    const auto count = [&](const std::vector<std::string>& documents) {
+      return std::count(documents.begin(), documents.end(), document + "\n");
+    };
+    EXPECT_EQ(count(train) + count(validation), 1) << before;
+    static const std::int64_t first_answer = count(train);
+    EXPECT_EQ(count(train), first_answer) << before;
+  }
+}
+
+TEST(Tokenize, SkipsInvalidLinesWhereItIsToldToAndCountsThem) {
+  const Scratch scratch;
+  const std::string path =
+      scratch.write("a.jsonl", "{\"text\": \"x\"}\nno json\n\n{\"text\": 1}\n{\"text\": \"y\"}");
+  const TokenizeSummary summary =
+      run({.input = {.inputs = {path}, .invalid_lines = InvalidLines::skip},
+           .output_prefix = scratch / "out"});
+  EXPECT_EQ(text_of(scratch / "out"), "x<|endoftext|>y<|endoftext|>");
+  EXPECT_EQ(summary.skipped.count, 2);
+  EXPECT_TRUE(summary.skipped.first.starts_with(path + ":2: is no JSON ("))
+      << summary.skipped.first;
+}
+
+TEST(Tokenize, WritesShardsOfLlmcWithDocumentsThatRunOn) {
+  const Scratch scratch;
+  scratch.write("out_000007.bin", "of an older, longer run");
+  scratch.write("out_000008.bin.partial", "of one that was interrupted");
+  scratch.write("out_other.bin", "somebody else's");
+  const TokenizeSummary summary =
+      run({.input = {.inputs = {scratch.write("a", "0123456789ab"), scratch.write("b", "xyz")}},
+           .output_prefix = scratch / "out",
+           .output_format = OutputFormat::llmc,
+           .shard_tokens = 5});
+  EXPECT_EQ(summary.num_documents, 2);
+  EXPECT_EQ(summary.num_tokens, 17);
+  EXPECT_EQ(read_file(scratch / "out_000000.bin"),
+            llmc_bytes<std::uint16_t>(20240520, 1, {'0', '1', '2', '3', '4'}));
+  EXPECT_EQ(read_file(scratch / "out_000002.bin"),
+            llmc_bytes<std::uint16_t>(20240520, 1, {'a', 'b', 256, 'x', 'y'}));
+  EXPECT_EQ(read_file(scratch / "out_000003.bin"),
+            llmc_bytes<std::uint16_t>(20240520, 1, {'z', 256}));
+  EXPECT_EQ(find_token_files(scratch / "out_0*.bin", TokenFormat::automatic, "").size(), 4u);
+  EXPECT_FALSE(std::filesystem::exists(scratch / "out_000008.bin.partial"));
+  EXPECT_TRUE(std::filesystem::exists(scratch / "out_other.bin"));
+}
+
+TEST(Tokenize, LeavesNoShardBehindAFailure) {
+  const Scratch scratch;
+  const std::string path = scratch.write("a.jsonl", "{\"text\": \"0123456789\"}\nno json");
+  config_error_of([&] {
+    run({.input = {.inputs = {path}},
+         .output_prefix = scratch / "out",
+         .output_format = OutputFormat::llmc,
+         .shard_tokens = 3});
+  });
+  std::filesystem::remove(path);
+  EXPECT_TRUE(std::filesystem::is_empty(scratch / ""));
+}
+
+TEST(Tokenize, ReportsHowFarItIs) {
+  const Scratch scratch;
+  const std::string pipe = scratch / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  std::thread writer([&] {
+    std::ofstream stream(pipe);
+    for (int i = 0; i < 30; ++i) {
+      stream << std::string(100'000, 'x') << std::flush;
+      std::this_thread::sleep_for(std::chrono::milliseconds(25));
+    }
+  });
+  std::vector<InputProgress> reports;
+  run({.input = {.inputs = {pipe}},
+       .output_prefix = scratch / "out",
+       .report = [&](const InputProgress& progress) { reports.push_back(progress); }});
+  writer.join();
+  ASSERT_GE(reports.size(), 2u);
+  EXPECT_LT(reports.size(), 10u);
+  EXPECT_LT(reports.front().num_bytes, reports.back().num_bytes);
+  EXPECT_EQ(reports.back().total_bytes, -1);
+  EXPECT_GT(reports.back().seconds, reports.front().seconds);
 }
 
 }  // namespace

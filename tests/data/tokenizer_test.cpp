@@ -12,8 +12,9 @@ namespace {
 TEST(ByteTokenizer, GivesBackAnyBytes) {
   std::string text;
   for (int byte = 0; byte < 256; ++byte) text += static_cast<char>(byte);
-  std::vector<std::int32_t> tokens(text.size());
+  std::vector<std::int32_t> tokens;
   ByteTokenizer().encode(text, tokens);
+  ASSERT_EQ(tokens.size(), text.size());
   for (int byte = 0; byte < 256; ++byte) EXPECT_EQ(tokens[static_cast<std::size_t>(byte)], byte);
   EXPECT_EQ(ByteTokenizer().decode(tokens), text);
 }

@@ -1,0 +1,35 @@
+// Files of byte-pair encodings: Hugging Face's tokenizer.json, GPT-2's vocab.json and merges.txt,
+// and tiktoken's ranks.
+//
+// Parsers take the whole text of a file, any bytes, and give a consistent model or a ConfigError
+// that names the source and the place. Local to a rank.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "data/bpe_model.h"
+
+namespace redspine {
+
+/// Hugging Face's format of a BPE model with a ByteLevel pre-tokenizer, alone or after one Split by
+/// a pattern. Merges may be strings ("a b") or pairs. What changes the text itself (normalizers,
+/// prefix spaces, dropout) is refused; what adds tokens around it (post-processors) is left out.
+BpeModel parse_tokenizer_json(std::string_view text, const TokenizerSource& source);
+
+/// GPT-2's two files: names to ids, and a merge a line in order of priority.
+BpeModel parse_vocab_and_merges(std::string_view vocab, std::string_view merges,
+                                const TokenizerSource& source);
+
+/// tiktoken's lines "BASE64 RANK". The format names neither pattern nor special tokens, so these
+/// follow from the number of ranks: cl100k (100256), Llama 3 (128000), o200k (199998), else GPT-2
+/// with
+/// <|endoftext|> at the first free id.
+BpeModel parse_tiktoken(std::string_view text, const TokenizerSource& source);
+
+/// A tokenizer.json that Hugging Face's tokenizers open and encode the same with.
+std::string tokenizer_json(const BpeModel& model);
+/// Writes it, replacing a file of this name only when all is written.
+void save_tokenizer_json(const BpeModel& model, const std::string& path);
+
+}  // namespace redspine

@@ -1,0 +1,35 @@
+// How far a command is with its inputs, shown on standard error where that is a terminal: one line,
+// updated in place. Elsewhere nothing is shown.
+#pragma once
+
+#include <string>
+
+#include "data/input_reader.h"
+
+namespace redspine {
+
+class ProgressLine {
+ public:
+  /// `action` begins the line.
+  explicit ProgressLine(std::string action);
+  /// Clears it away.
+  ~ProgressLine();
+  ProgressLine(const ProgressLine&) = delete;
+  ProgressLine& operator=(const ProgressLine&) = delete;
+
+  void show(const InputProgress& progress);
+  /// For what is counted, not read.
+  void show(std::int64_t done, std::int64_t wanted);
+
+ private:
+  void write(const std::string& text);
+
+  std::string action_;
+  bool is_terminal_;
+  bool is_shown_ = false;
+};
+
+/// "12.3 MB".
+std::string format_bytes(double num_bytes);
+
+}  // namespace redspine

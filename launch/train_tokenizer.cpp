@@ -1,0 +1,86 @@
+#include "launch/train_tokenizer.h"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <chrono>
+#include <filesystem>
+#include <limits>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "data/bpe_file.h"
+#include "data/bpe_trainer.h"
+#include "data/ordered_work.h"
+#include "launch/input_progress.h"
+
+namespace redspine {
+namespace {
+
+struct Counted {
+  std::int64_t num_bytes = 0;
+  SkippedLines skipped;
+};
+
+Counted count(DocumentBatch lines, const InputOptions& options, BpeTrainer& trainer) {
+  Counted counted;
+  const DocumentBatch batch = parse(std::move(lines), options, counted.skipped);
+  std::size_t begin = 0;
+  for (const DocumentPart& part : batch.parts) {
+    trainer.count(std::string_view(batch.text).substr(begin, part.end - begin));
+    begin = part.end;
+  }
+  counted.num_bytes = static_cast<std::int64_t>(batch.text.size());
+  return counted;
+}
+
+Counted count_all(const TokenizerTraining& training, BpeTrainer& trainer) {
+  ProgressLine line("counting pieces");
+  InputReader reader(
+      training.input, [&](std::string_view text) { return trainer.cut_point(text); },
+      [&](const InputProgress& progress) { line.show(progress); });
+  Counted total;
+  OrderedWork<DocumentBatch, Counted>::run(
+      training.num_threads,
+      {.read = [&] { return reader.next(); },
+       .work =
+           [&](DocumentBatch batch) { return count(std::move(batch), training.input, trainer); },
+       .write =
+           [&](const Counted& counted) {
+             total.num_bytes += counted.num_bytes;
+             total.skipped.add(counted.skipped);
+           }});
+  return total;
+}
+
+}  // namespace
+
+void train_tokenizer(const TokenizerTraining& training) {
+  const auto start = std::chrono::steady_clock::now();
+  Mistakes mistakes;
+  training.input.validate(mistakes);
+  if (training.vocab_size < 1 || training.vocab_size > std::numeric_limits<std::int32_t>::max()) {
+    mistakes.add("--vocab-size", fmt::format("is {}; legal: 257 and above", training.vocab_size));
+  }
+  mistakes.throw_if_any();
+  BpeTrainer trainer({.vocab_size = static_cast<std::int32_t>(training.vocab_size)});
+  const Counted counted = count_all(training, trainer);
+  const std::int64_t num_pieces = trainer.num_pieces();
+  BpeModel model;
+  {
+    ProgressLine line("joining pairs");
+    model = trainer.train([&](std::int64_t done, std::int64_t wanted) { line.show(done, wanted); });
+  }
+  const std::filesystem::path folder = std::filesystem::path(training.path).parent_path();
+  if (!folder.empty()) std::filesystem::create_directories(folder);
+  save_tokenizer_json(model, training.path);
+  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+  fmt::print(
+      "{}: {} ids, {} merges, from {} bytes of text with {} pieces, {} lines skipped, "
+      "{:.2f} s\n",
+      training.path, model.tokens.size(), model.merges.size(), counted.num_bytes, num_pieces,
+      counted.skipped.count, elapsed.count());
+}
+
+}  // namespace redspine

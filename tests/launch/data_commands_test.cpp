@@ -1,0 +1,193 @@
+// `redspine tokenize` and `redspine trace` as a user meets them: words in, text and an exit code
+// out.
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+namespace redspine {
+namespace {
+
+struct Result {
+  int exit_code;
+  std::string output;  // standard output and error
+};
+
+Result shell(const std::string& command) {
+  FILE* pipe = popen(("exec 2>&1; " + command).c_str(), "r");
+  if (pipe == nullptr) return {-1, ""};
+  std::string output;
+  std::array<char, 4096> buffer{};
+  for (std::size_t n = 0; (n = std::fread(buffer.data(), 1, buffer.size(), pipe)) > 0;) {
+    output.append(buffer.data(), n);
+  }
+  const int status = pclose(pipe);
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, output};
+}
+
+Result redspine(const std::string& words) { return shell(REDSPINE_BINARY " " + words); }
+
+class DataCommands : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = std::filesystem::path(testing::TempDir()) /
+              fmt::format("data_commands_{}",
+                          testing::UnitTest::GetInstance()->current_test_info()->name());
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_);
+    std::string text;
+    for (int i = 0; i < 400; ++i) {
+      text += fmt::format("This is document {}, which is of no use.\n\n", i);
+    }
+    write("text", text);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+  void write(const std::string& name, const std::string& text) const {
+    std::ofstream(path(name), std::ios::binary) << text;
+  }
+  std::string read(const std::string& name) const {
+    std::ifstream stream(path(name), std::ios::binary);
+    return {std::istreambuf_iterator<char>(stream), {}};
+  }
+
+  /// Tokens of bytes, blended from two files, and a run of three steps on them.
+  std::string write_run() const {
+    const std::string tokenize = "tokenize " + path("text") + " --document-separator '' --output ";
+    EXPECT_EQ(redspine(tokenize + path("a")).exit_code, 0);
+    EXPECT_EQ(redspine(tokenize + path("b") + " --output-format llmc").exit_code, 0);
+    write("run.yaml", fmt::format(R"(
+run: {{name: r, output_dir: {0}}}
+model: {{num_layers: 1, hidden_size: 16, num_heads: 2, vocab_size: 257, max_sequence_length: 64}}
+data: {{train: [{{path: {0}/a, weight: 0.7}}, {{path: {0}/b_000000.bin, weight: 0.3}}]}}
+batch: {{global_batch_size: 4, micro_batch_size: 2}}
+schedule: {{warmup_steps: 0}}
+train: {{steps: 3}}
+)",
+                                  folder_.string()));
+    return path("run.yaml");
+  }
+
+ private:
+  std::filesystem::path folder_;
+};
+
+TEST_F(DataCommands, TraceShowsTheBatchThatTrainingRead) {
+  const std::string config = write_run();
+  ASSERT_EQ(redspine("train --config " + config).exit_code, 0);
+  const std::string metrics = read("r/metrics.jsonl");
+  for (int step = 1; step <= 3; ++step) {
+    // The layout is not asked for: tensor: 2 needs two ranks to train.
+    const Result trace =
+        redspine(fmt::format("trace --config {} --step {} --set parallel.tensor=2", config, step));
+    ASSERT_EQ(trace.exit_code, 0) << trace.output;
+    const std::size_t at = trace.output.find("batch_hash ");
+    ASSERT_NE(at, std::string::npos) << trace.output;
+    const std::string hash = trace.output.substr(at + 11, 16);
+    EXPECT_NE(metrics.find(fmt::format("\"step\":{},", step)), std::string::npos);
+    EXPECT_NE(metrics.find("\"batch_hash\":\"" + hash + "\""), std::string::npos)
+        << hash << " in " << metrics;
+    EXPECT_NE(trace.output.find(fmt::format("step {}: samples {} to {}, of 65 tokens each", step,
+                                            4 * step - 4, 4 * step - 1)),
+              std::string::npos)
+        << trace.output;
+  }
+}
+
+TEST_F(DataCommands, TraceNamesDocumentsAndShowsTheirText) {
+  const std::string config = write_run();
+  const Result trace = redspine("trace --config " + config + " --step 2");
+  // Documents have 43 bytes or fewer, so a sample ends one, and shows another's number.
+  EXPECT_NE(trace.output.find("/a.bin, tokens "), std::string::npos) << trace.output;
+  EXPECT_NE(trace.output.find("  document "), std::string::npos);
+  EXPECT_NE(trace.output.find(", its tokens 0 to "), std::string::npos);
+  EXPECT_NE(trace.output.find(", which is of no use.\\n<|endoftext|>\""), std::string::npos);
+  EXPECT_NE(trace.output.find("/b_000000.bin, tokens "), std::string::npos);
+  const Result far = redspine("trace --config " + config +
+                              " --step 2000000000 --set train.steps=2147483647 --preview 5");
+  EXPECT_EQ(far.exit_code, 0) << far.output;
+  EXPECT_NE(far.output.find(" ...\n"), std::string::npos);
+}
+
+TEST_F(DataCommands, TraceTellsMistakes) {
+  const std::string config = write_run();
+  const auto expect_mistake = [](const std::string& words, const std::string& text) {
+    const Result result = redspine(words);
+    EXPECT_EQ(result.exit_code, 2) << words;
+    EXPECT_NE(result.output.find(text), std::string::npos) << result.output;
+  };
+  expect_mistake("trace --step 1", "--config is missing");
+  expect_mistake("trace --config " + config, "--step is missing");
+  expect_mistake("trace --config " + config + " --step 0", "--step: is 0; legal: 1 to");
+  expect_mistake("trace --config " + config + " --step 4", "train.steps, 3");
+  expect_mistake("trace --config " + config + " --step 1 --set data.tokenizer=/none.json",
+                 "data.tokenizer: /none.json");
+}
+
+TEST_F(DataCommands, TrainsATokenizerAndTokenizesWithIt) {
+  const Result made = redspine(fmt::format(
+      "tokenize {} --document-separator '' --train-bpe --vocab-size 300 --save-tokenizer {} "
+      "--output {}",
+      path("text"), path("new/tokenizer.json"), path("t")));
+  ASSERT_EQ(made.exit_code, 0) << made.output;
+  EXPECT_NE(made.output.find("400 documents, "), std::string::npos) << made.output;
+  EXPECT_NE(made.output.find(" tokens/byte, 0 lines skipped, "), std::string::npos);
+  EXPECT_EQ(made.output.find('\r'), std::string::npos);
+  const std::string tokenizer = " --tokenizer " + path("new/tokenizer.json");
+  const Result shown = redspine("tokenize --inspect " + path("t") + tokenizer);
+  EXPECT_EQ(shown.exit_code, 0);
+  EXPECT_NE(shown.output.find("as text: \"This is document 0, which is of no use.\\n<|endoftext|>"),
+            std::string::npos)
+      << shown.output;
+  EXPECT_EQ(redspine("tokenize --verify " + path("t") + tokenizer).exit_code, 0);
+}
+
+TEST_F(DataCommands, ReadsStandardInputAndCompressedFiles) {
+  const Result piped = shell(fmt::format("gzip -c {0} | {1} tokenize - --output {2}", path("text"),
+                                         REDSPINE_BINARY, path("piped")));
+  ASSERT_EQ(piped.exit_code, 0) << piped.output;
+  ASSERT_EQ(redspine(fmt::format("tokenize {} --output {}", path("text"), path("plain"))).exit_code,
+            0);
+  EXPECT_EQ(read("piped.bin"), read("plain.bin"));
+}
+
+TEST_F(DataCommands, VerifyHasHonestExitCodes) {
+  ASSERT_EQ(redspine(fmt::format("tokenize {} --output {}", path("text"), path("t"))).exit_code, 0);
+  const std::string verify = "tokenize --verify " + path("t");
+  EXPECT_EQ(redspine(verify + " --vocab-size 257").exit_code, 0);
+  const Result small = redspine(verify + " --vocab-size 256");
+  EXPECT_EQ(small.exit_code, 1);
+  EXPECT_NE(small.output.find("t.bin: token "), std::string::npos) << small.output;
+  EXPECT_NE(small.output.find(" has id 256; legal"), std::string::npos) << small.output;
+  EXPECT_EQ(redspine(verify).exit_code, 2);
+  EXPECT_EQ(redspine("tokenize --verify " + path("none") + " --vocab-size 257").exit_code, 2);
+
+  std::filesystem::resize_file(path("t.bin"), 1000);
+  EXPECT_EQ(redspine(verify + " --vocab-size 257").exit_code, 1);
+}
+
+TEST_F(DataCommands, OptionsThatDoNotGoTogetherAreTold) {
+  const auto expect_mistake = [](const std::string& words, const std::string& text) {
+    const Result result = redspine("tokenize " + words);
+    EXPECT_EQ(result.exit_code, 2) << words;
+    EXPECT_NE(result.output.find(text), std::string::npos) << words << ": " << result.output;
+  };
+  expect_mistake("--inspect a --verify b --vocab-size 3", "--verify: is given with --inspect");
+  expect_mistake("--inspect a --output b", "--output: has no meaning with --inspect");
+  expect_mistake("a --output b --train-bpe", "--save-tokenizer: is missing");
+  expect_mistake("a --output b --train-bpe", "--vocab-size: is missing");
+  expect_mistake("a --output b --vocab-size 300", "--vocab-size: has no meaning without");
+  expect_mistake("- --output b --train-bpe --vocab-size 300 --save-tokenizer c",
+                 "reads the inputs twice");
+  expect_mistake("a --output b --output-format x", "--output-format: read \"x\"; legal: megatron");
+}
+
+}  // namespace
+}  // namespace redspine
