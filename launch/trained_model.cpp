@@ -43,9 +43,8 @@ std::int64_t TrainedModel::sequence_length() const {
 TrainedModel read_trained_model(const std::string& directory) {
   try {
     check_is_model_directory(directory);
-    TrainedModel model{.directory = directory,
-                       .config = read_model_config(directory),
-                       .training = std::nullopt};
+    TrainedModel model{
+        .directory = directory, .config = read_model_config(directory), .training = std::nullopt};
     if (std::filesystem::exists(directory + "/training.json")) {
       model.training = read_training_record(directory);
     }
