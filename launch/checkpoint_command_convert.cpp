@@ -65,7 +65,7 @@ int print_help(const std::string& text) {
 }
 
 ConversionReport convert(const Conversion& conversion) {
-  const ConversionReport report = convert_model(conversion);
+  ConversionReport report = convert_model(conversion);
   fmt::print("{}: {} parameters in {} tensors, {} bytes\n", conversion.output,
              report.num_parameters, report.num_tensors, report.bytes);
   for (const std::string& name : report.copied) fmt::print("{}: copied\n", name);

@@ -222,7 +222,6 @@ int evaluate(const MpiSession& session, Words words) {
   const RankGroup& world = session.world();
   const Order order = agree(world, [&] { return read_order(words, world.size()); });
   const JobThreads threads = agree_on_threads(world);
-  tell_warnings(world, threads);
   const auto device = make_cpu_device(threads.of(world));
   const ProcessMesh mesh(world, order.num_tensor_ranks, *device);
   const Placement placement{*device, mesh};
@@ -233,6 +232,7 @@ int evaluate(const MpiSession& session, Words words) {
       load_weights(order.model.directory, order.model.config, model.parameters(), *device);
       return true;
     });
+    tell_warnings(world, threads);
     const auto start = std::chrono::steady_clock::now();
     const std::optional<ValidationReport> report =
         Evaluator(order.data, model, feed, placement, 0).evaluate(0, {});

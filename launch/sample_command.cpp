@@ -148,7 +148,6 @@ int sample(const MpiSession& session, Words words) {
   const RankGroup& world = session.world();
   const Order order = agree(world, [&] { return read_order(words); });
   const JobThreads threads = agree_on_threads(world);
-  tell_warnings(world, threads);
   const ModelConfig& config = order.model.config;
   const auto device = make_cpu_device(threads.of(world));
   const ProcessMesh mesh(world, tensor_degree(config, world.size()), *device);
@@ -159,6 +158,7 @@ int sample(const MpiSession& session, Words words) {
       load_weights(order.model.directory, config, next.model().parameters(), *device);
       return true;
     });
+    tell_warnings(world, threads);
     write_text(order, world, next);
     return kExitDone;
   });

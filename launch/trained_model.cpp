@@ -57,7 +57,7 @@ TrainedModel read_trained_model(const std::string& directory) {
 
 std::string tokenizer_name(const TrainedModel& model, const std::string& choice) {
   if (!choice.empty()) return choice;
-  const std::string trained_with = setting_of(model, "data.tokenizer");
+  std::string trained_with = setting_of(model, "data.tokenizer");
   if (!trained_with.empty()) return trained_with;
   // load_tokenizer looks for these in a folder.
   for (const char* file : {"tokenizer.json", "vocab.json"}) {

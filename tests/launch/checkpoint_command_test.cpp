@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 
 std::string copy_of(const std::string& name) {
-  const std::string copy = fresh(name);
+  std::string copy = fresh(name);
   fs::copy(trained(name), copy);
   return copy;
 }
@@ -94,22 +94,21 @@ TEST(CheckpointCommand, VerifyFindsNothingInWhatTrainingWrote) {
 }
 
 TEST(CheckpointCommand, VerifyNamesTheTensorAndTheFileOfEveryDamage) {
-  const std::string model = "model-00001-of-00001.safetensors";
-  const std::string optimizer = "optimizer-00001-of-00001.safetensors";
   const std::string copy = copy_of("last");
-  flip_from_end(copy + "/" + model, 1);
-  flip_from_end(copy + "/" + optimizer, 40);
+  const std::string model = copy + "/model-00001-of-00001.safetensors";
+  const std::string optimizer = copy + "/optimizer-00001-of-00001.safetensors";
+  flip_from_end(model, 1);
+  flip_from_end(optimizer, 40);
   fs::remove(copy + "/config.json");
   for (const int num_ranks : {1, 2}) {
     const Result result = on_ranks(num_ranks, "checkpoint verify " + copy);
     EXPECT_NE(result.exit_code, 0);
     EXPECT_NE(result.exit_code, 2);
-    EXPECT_EQ(count(result.output, copy + "/" + model +
-                                       ": tensor transformer.ln_f.bias: differs from what was "
-                                       "written"),
+    EXPECT_EQ(count(result.output,
+                    model + ": tensor transformer.ln_f.bias: differs from what was written"),
               1)
         << result.output;
-    EXPECT_EQ(count(result.output, copy + "/" + optimizer + ": tensor exp_avg_sq."), 1);
+    EXPECT_EQ(count(result.output, optimizer + ": tensor exp_avg_sq."), 1);
     EXPECT_EQ(count(result.output, copy + "/config.json: No such file or directory"), 1);
   }
   EXPECT_EQ(redspine("checkpoint verify " + copy).exit_code, 1);

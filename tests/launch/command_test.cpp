@@ -187,9 +187,9 @@ TEST_F(Command, ARunFolderThatCannotBeMadeIsNamed) {
   const Result result =
       redspine(train("good.yaml", fmt::format("--set run.output_dir={}", path("text"))));
   EXPECT_EQ(result.exit_code, 2);
-  EXPECT_NE(
-      result.output.find("run.output_dir: cannot write " + path("text") + "/tiny: Not a directory"),
-      std::string::npos)
+  EXPECT_NE(result.output.find("run.output_dir: cannot write " + path("text") +
+                               "/tiny/config.yaml: Not a directory"),
+            std::string::npos)
       << result.output;
 }
 

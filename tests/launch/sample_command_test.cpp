@@ -95,6 +95,7 @@ TEST(SampleCommand, MistakesAreNamed) {
   expect_mistake(sample("--tokens=-2"), "--tokens: is -2; legal: 0 and more");
   expect_mistake(sample("--tokens many"), "'many'");
   expect_mistake(sample("--tokenizer words"), "--tokenizer: words: ");
+  expect_mistake(sample("stray"), "stray: belongs to no option");
 }
 
 TEST(SampleCommand, AMistakeIsToldOnceByAllRanks) {

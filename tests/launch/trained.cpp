@@ -57,7 +57,7 @@ std::string trained(const std::string& name) { return folder->path(name); }
 
 std::string fresh(const std::string& name) {
   const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
-  const std::string path = trained(std::string(test->name()) + "_" + name);
+  std::string path = trained(std::string(test->name()) + "_" + name);
   std::filesystem::remove_all(path);
   return path;
 }

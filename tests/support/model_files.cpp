@@ -32,6 +32,7 @@ std::string random_bytes(std::int64_t count, ElementType type, std::uint32_t& st
 
 std::vector<std::int64_t> dims_of(const Shape& shape) {
   std::vector<std::int64_t> dims;
+  dims.reserve(Shape::kMaxRank);
   for (int dim = 0; dim < shape.rank(); ++dim) dims.push_back(shape[dim]);
   return dims;
 }
@@ -71,7 +72,7 @@ TensorBytes write_model(const std::string& directory, const ModelFiles& model) {
     const std::string name = model.num_files == 1
                                  ? "model.safetensors"
                                  : fmt::format("model-{}-of-{}.safetensors", i + 1, files.size());
-    SafetensorsWriter writer(directory + "/" + name, files[i].tensors);
+    SafetensorsWriter writer(fmt::format("{}/{}", directory, name), files[i].tensors);
     writer.write(std::as_bytes(std::span(files[i].bytes)));
     writer.finish();
     for (const SafetensorsTensor& tensor : files[i].tensors) map[tensor.name] = name;

@@ -40,7 +40,8 @@ StepReport report() {
           .applied = true,
           .seconds = 2.0,
           .tokens_per_second = 8192.0,
-          .tflops_per_rank = 0.0};
+          .tflops_per_rank = 0.0,
+          .requests = {}};
 }
 
 TEST(Console, OffATerminalAStepIsAWholePlainLine) {

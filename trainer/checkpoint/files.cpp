@@ -37,7 +37,7 @@ void sync_folder(const std::string& path) { sync_folder_of(path + "/"); }
 std::vector<std::string> names_in(const std::string& path) {
   DIR* folder = ::opendir(path.c_str());
   if (folder == nullptr) {
-    if (errno == ENOENT) return {};
+    if (errno == ENOENT || errno == ENOTDIR) return {};
     fail(path + ": opening the folder");
   }
   std::vector<std::string> names;

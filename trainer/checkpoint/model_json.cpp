@@ -82,8 +82,9 @@ double theta_of(const ModelConfig& config) {
 
 ordered_json rope_scaling_json(const RopeConfig& rope) {
   if (rope.scaling == RopeScaling::none || rope.scaling == RopeScaling::ntk) return nullptr;
+  // Versions before 4.43 know this kind alone, under the older key, which later ones read too.
+  if (rope.scaling == RopeScaling::linear) return {{"type", "linear"}, {"factor", rope.factor}};
   ordered_json json = {{"rope_type", text_of(rope.scaling, kScalings)}, {"factor", rope.factor}};
-  if (rope.scaling == RopeScaling::linear) return json;
   json["original_max_position_embeddings"] = rope.original_length;
   if (rope.scaling == RopeScaling::llama3) {
     json["low_freq_factor"] = rope.low_freq_factor;
