@@ -13,6 +13,12 @@ if(REDSPINE_SANITIZE)
     -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -O1)
   target_link_options(redspine_options INTERFACE -fsanitize=address,undefined)
 endif()
+if(REDSPINE_FUZZ)
+  if(NOT CMAKE_CXX_COMPILER_ID STREQUAL Clang)
+    message(FATAL_ERROR "REDSPINE_FUZZ needs clang++, not ${CMAKE_CXX_COMPILER_ID}")
+  endif()
+  target_compile_options(redspine_options INTERFACE -fsanitize=fuzzer-no-link)
+endif()
 
 # redspine_library(NAME SOURCES ... LINK ...): one static library a folder.
 function(redspine_library name)

@@ -56,7 +56,7 @@ void check(const BpeModel& model, const TokenizerSource& source);
 std::int32_t find_end_of_text(const BpeModel& model, const TokenizerSource& source);
 
 /// The largest number of ids that files are accepted with.
-inline constexpr std::int32_t kMaxVocabSize = std::int32_t{1} << 24;
+inline constexpr std::int32_t kMaxVocabSize = std::int32_t{1} << 22;
 
 /// Ids of the 256 single bytes. [byte]; -1 where a byte is no token.
 std::vector<std::int32_t> byte_ids(const BpeModel& model);

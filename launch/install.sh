@@ -3,6 +3,8 @@
 #   build    what compiles and runs Redspine (the default, with corpus)
 #   corpus   the text that the quick start trains on
 #   test     what the tests and the checks of .ci/run need on top
+#   fuzz     what builds the fuzzers
+#   reference  what the tests against other programs need on top, but for Python packages
 # This is the one list of what Redspine needs from Debian 12. Asks for nothing and touches nothing
 # when all is there, so the other scripts simply call it first.
 set -euo pipefail
@@ -23,6 +25,8 @@ test=(
   slurmctld slurmd slurm-client munge
   iproute2 procps
 )
+fuzz=(clang libomp-dev)
+reference=(python3-venv python3-numpy python3-torch jargon-text linux-doc-6.1)
 
 [ $# -gt 0 ] || set -- build corpus
 wanted=()
@@ -31,7 +35,9 @@ for group in "$@"; do
     build) wanted+=("${build[@]}") ;;
     corpus) wanted+=("${corpus[@]}") ;;
     test) wanted+=("${test[@]}") ;;
-    *) echo "install.sh: unknown group '$group'; legal are: build corpus test" >&2; exit 2 ;;
+    fuzz) wanted+=("${fuzz[@]}") ;;
+    reference) wanted+=("${reference[@]}") ;;
+    *) echo "install.sh: unknown group '$group'; legal are: build corpus test fuzz reference" >&2; exit 2 ;;
   esac
 done
 

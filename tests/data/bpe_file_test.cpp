@@ -118,7 +118,7 @@ TEST(TokenizerJson, NamesWhatIsWrong) {
       {"/model/vocab", Json::object(), "has no vocabulary"},
       {"/model/vocab", Json::array(), "has no vocabulary"},
       {"/model/vocab/he", 258, "two tokens have the id 258"},
-      {"/model/vocab/he", -1, "token \"he\" has id -1; legal: 0 to 16777215"},
+      {"/model/vocab/he", -1, "token \"he\" has id -1; legal: 0 to 4194303"},
       {"/model/vocab/he", 1e300, "token \"he\" has id 1e+300; legal: 0 to"},
       {"/model/vocab/he", 4294967296, "token \"he\" has id 4294967296; legal: 0 to"},
       {"/model/vocab/日", 261, "token 261 is called \"日\"; legal"},
@@ -225,7 +225,7 @@ TEST(Tiktoken, AddsTheEndOfTextAfterTheLastRank) {
 TEST(Tiktoken, NamesTheLineThatIsWrong) {
   for (const std::string wrong :
        {"YWI", "YWI=", "YWI= ", "YWI= -1", "YWI= x", "YWI= 1x", "= 300", " 300", "Y*I= 300",
-        "YWI= 16777216", "YWI=  300", "YWI= 99999999999999999999"}) {
+        "YWI= 4194304", "YWI=  300", "YWI= 99999999999999999999"}) {
     const std::string message =
         config_error_of([&] { parse_tiktoken(small_tiktoken() + wrong, kSource); });
     EXPECT_NE(message.find("FILE: line 261 is \"" + wrong + "\"; legal"), std::string::npos)

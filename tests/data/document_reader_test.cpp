@@ -53,7 +53,9 @@ Documents read_text(std::string_view text, std::optional<std::string> separator 
 std::string long_text(std::size_t size) {
   std::string text;
   for (int i = 0; text.size() < size; ++i) {
-    text += std::to_string(i % 100000 * 7919 % 1000003) + (i % 5 == 0 ? "\n" : i % 7 == 0 ? "\r\n" : " ");
+    text += std::to_string(i % 100000 * 7919 % 1000003) + (i % 5 == 0   ? "\n"
+                                                           : i % 7 == 0 ? "\r\n"
+                                                                        : " ");
   }
   text.resize(size);
   return text;

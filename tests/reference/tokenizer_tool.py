@@ -133,15 +133,29 @@ def round_trip(tokenizer, documents):
         return read_records(f"{folder}/decoded", 1)
 
 
+def seconds_of(line):
+    """Seconds on the clock, and of all threads' CPU time."""
+    clock, cpu = map(float, line.split())
+    return clock, cpu
+
+
 def train(vocab_size, documents, path, num_threads=2):
-    """Trains our tokenizer, saves it as `path`, and gives the seconds that it took."""
+    """Trains our tokenizer, saves it as `path`, and gives its seconds_of()."""
     with tempfile.TemporaryDirectory() as folder:
         write_documents(f"{folder}/documents", documents)
-        return float(run_tool("train", vocab_size, f"{folder}/documents", num_threads, path))
+        return seconds_of(run_tool("train", vocab_size, f"{folder}/documents", num_threads, path))
+
+
+def time_encoding(tokenizer, documents, num_threads, num_repeats):
+    """seconds_of() each of several times that our tokenizer encodes all documents."""
+    with tempfile.TemporaryDirectory() as folder:
+        write_documents(f"{folder}/documents", documents)
+        arguments = (tokenizer, f"{folder}/documents", num_threads, num_repeats)
+        return [seconds_of(line) for line in run_tool("time", *arguments).splitlines()]
 
 
 def bible():
-    """4.1 MB of English prose, from Debian's bible-kjv: a document a verse and as one text."""
+    """4.1 MB of English prose, from Debian's bible-kjv: a verse a line."""
     command = r"bible -f Gen1:1-Rev22:21 | sed -E 's/^[0-9]?[A-Za-z]+[0-9]+:[0-9]+ //'"
     return subprocess.run(
         command, shell=True, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE
@@ -154,9 +168,8 @@ def jargon():
 
 
 def kernel_documentation():
-    """21 MB of reStructuredText in several languages, from Debian's linux-doc; a string a file."""
-    folder = next(pathlib.Path("/usr/share/doc").glob("linux-doc-*/rst*"), None)
-    folder = folder or next(pathlib.Path("/usr/share/doc").glob("linux-doc-*"))
+    """20 MB of reStructuredText in several languages, from Debian's linux-doc; a string a file."""
+    folder = next(pathlib.Path("/usr/share/doc").glob("linux-doc-[0-9]*/Documentation"))
     texts = []
     for path in sorted(folder.rglob("*.rst*")):
         data = gzip.open(path).read() if path.suffix == ".gz" else path.read_bytes()
