@@ -96,9 +96,8 @@ void BpeTokenizer::encode(std::string_view document, std::vector<std::int32_t>& 
   while (!document.empty()) {
     const AddedTokens::Match match = added_tokens_.find(document);
     const std::string_view text = document.substr(0, match.begin);
-    for_each_piece(text, *workspace.splitter, [&](std::string_view piece) {
-      encode_piece(piece, text, workspace, tokens);
-    });
+    for_each_piece(text, *workspace.splitter,
+                   [&](std::string_view piece) { encode_piece(piece, text, workspace, tokens); });
     if (match.token == nullptr) return;
     tokens.push_back(match.token->id);
     document.remove_prefix(match.begin + match.token->name.size());
