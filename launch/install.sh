@@ -3,6 +3,7 @@
 #   build    what compiles and runs Redspine (the default, with corpus)
 #   corpus   the text that the quick start trains on
 #   test     what the tests and the checks of .ci/run need on top
+#   reference  what the tests against other programs need on top (test.sh --with-reference)
 # This is the one list of what Redspine needs from Debian 12. Asks for nothing and touches nothing
 # when all is there, so the other scripts simply call it first.
 set -euo pipefail
@@ -18,10 +19,11 @@ build=(
 corpus=(bible-kjv bible-kjv-text)
 test=(
   libgtest-dev
-  clang-format clang-tidy libomp-dev ccache
+  clang clang-format clang-tidy libomp-dev ccache
   slurmctld slurmd slurm-client munge
   iproute2 procps
 )
+reference=(python3-venv python3-torch python3-yaml)
 
 [ $# -gt 0 ] || set -- build corpus
 wanted=()
@@ -30,7 +32,8 @@ for group in "$@"; do
     build) wanted+=("${build[@]}") ;;
     corpus) wanted+=("${corpus[@]}") ;;
     test) wanted+=("${test[@]}") ;;
-    *) echo "install.sh: unknown group '$group'; legal are: build corpus test" >&2; exit 2 ;;
+    reference) wanted+=("${reference[@]}") ;;
+    *) echo "install.sh: unknown group '$group'; legal are: build corpus test reference" >&2; exit 2 ;;
   esac
 done
 
