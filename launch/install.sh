@@ -21,12 +21,12 @@ build=(
 corpus=(bible-kjv bible-kjv-text)
 test=(
   libgtest-dev
-  clang-format clang-tidy libomp-dev ccache
+  clang clang-format clang-tidy libomp-dev ccache
   slurmctld slurmd slurm-client munge
   iproute2 procps
 )
 fuzz=(clang libomp-dev)
-reference=(python3-venv python3-numpy python3-torch jargon-text linux-doc-6.1)
+reference=(python3-venv python3-numpy python3-torch python3-yaml jargon-text linux-doc-6.1)
 
 [ $# -gt 0 ] || set -- build corpus
 wanted=()

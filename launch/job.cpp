@@ -8,6 +8,9 @@ int run_job(const std::function<int(const MpiSession&)>& action) {
     return action(session);
   } catch (const Refused&) {
     return kExitMistake;
+  } catch (const CollectiveError& error) {
+    if (session.world().rank() == 0) tell(session.world(), error.what());
+    return kExitFailed;
   } catch (const std::exception& error) {
     tell(session.world(), error.what());
     session.abort(kExitFailed);

@@ -30,7 +30,11 @@ Result run(const Config& config) {
   std::ifstream file(metrics_path(config.run));
   for (std::string line; std::getline(file, line);) {
     result.lines.push_back(nlohmann::ordered_json::parse(line));
-    for (const char* time : {"seconds", "tokens_per_second", "tflops_per_rank", "stall_seconds"}) {
+    if (result.lines.back().at("kind") == "checkpoint") {
+      result.lines.pop_back();  // says nothing of the trajectory
+      continue;
+    }
+    for (const char* time : {"seconds", "tokens_per_second", "tflops_per_rank"}) {
       result.lines.back().erase(time);
     }
   }

@@ -190,6 +190,69 @@ TEST(Resume, TakesAnyLayoutToAnyOther) {
   }
 }
 
+TEST(InitializeFrom, TakesTheWeightsAndLeavesTheOptimizerFresh) {
+  const std::string folder = shared_temporary_directory();
+  if (world().rank() == 0) write_training_tokens(folder);
+  world().barrier();
+  const Config config = training_config(stored_models()[0].second, folder, 1, world().size());
+  {
+    Job job(config, world());
+    Trajectory trained;
+    job.train_to(3, trained);
+    job.save(folder);
+  }
+  Job tuned(config, world());
+  load_weights(checkpoint_path(folder, 3), config.model, tuned.trainer.model().parameters(),
+               *tuned.device);
+  tuned.save(folder);
+  const auto before = tensor_hashes(checkpoint_path(folder, 3));
+  const auto after = tensor_hashes(checkpoint_path(folder, 0));
+  for (const auto& [name, hash] : before) {
+    const bool is_weight = !name.starts_with("exp_avg");
+    EXPECT_EQ(after.at(name) == hash, is_weight) << name;
+  }
+  world().barrier();
+}
+
+TEST(InitializeFrom, WeightsOfAnotherModelAreRefused) {
+  const std::string folder = shared_temporary_directory();
+  if (world().rank() == 0) write_training_tokens(folder);
+  world().barrier();
+  const Config config = training_config(stored_models()[0].second, folder, 1, world().size());
+  {
+    Job job(config, world());
+    job.save(folder);
+  }
+  const auto error_with = [&](const ModelConfig& model) {
+    try {
+      check_weights(checkpoint_path(folder, 0), model);
+    } catch (const ConfigError& error) {
+      return std::string(error.what());
+    }
+    return std::string("no error");
+  };
+  EXPECT_EQ(error_with(config.model), "no error");
+  ModelConfig other = config.model;
+  other.num_layers = 3;
+  EXPECT_NE(error_with(other).find("tensor transformer.h.2.ln_1.weight of shape [16]: is missing"),
+            std::string::npos);
+  other = config.model;
+  other.ffn_size = 23;
+  EXPECT_NE(error_with(other).find("tensor transformer.h.0.mlp.c_fc.weight: has the shape [16, "
+                                   "22]; the configuration's model has [16, 23]"),
+            std::string::npos);
+  other = config.model;
+  other.num_layers = 1;
+  EXPECT_NE(error_with(other).find("transformer.h.1.ln_1.weight of shape [16]: the "
+                                   "configuration's model has no such tensor"),
+            std::string::npos);
+  other = config.model;
+  other.num_heads = other.num_kv_heads = 2;  // the same shapes
+  EXPECT_NE(error_with(other).find("model.num_heads: is 2, but "), std::string::npos)
+      << error_with(other);
+  world().barrier();
+}
+
 TEST(Resume, TheNewestGoodCheckpointIsFoundByAllRanks) {
   const std::string folder = shared_temporary_directory();
   if (world().rank() == 0) write_training_tokens(folder);
