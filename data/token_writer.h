@@ -34,6 +34,12 @@ class TokenWriter {
   virtual void retract() = 0;
   /// Gives the files their names.
   virtual void publish() = 0;
+  /// All three, for a writer whose files stand alone.
+  void finish() {
+    prepare();
+    retract();
+    publish();
+  }
 
   virtual std::int64_t num_documents() const = 0;
   virtual std::int64_t num_tokens() const = 0;  // of ended documents
