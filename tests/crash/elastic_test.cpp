@@ -85,11 +85,10 @@ void expect_same_course(const std::vector<StepReport>& steps,
   }
 }
 
-TEST(Elastic, EightRanksGoOnWhereOthersStoppedAndTheOtherWayRound) {
+void expect_elastic(const ModelConfig& model) {
   const std::string folder = shared_temporary_directory();
   if (world().rank() == 0) write_training_tokens(folder);
   world().barrier();
-  const ModelConfig model = stored_models().front().second;
   const auto config_of = [&](const Layout& layout) {
     return training_config(model, folder, layout.num_data, layout.num_tensor);
   };
@@ -124,6 +123,13 @@ TEST(Elastic, EightRanksGoOnWhereOthersStoppedAndTheOtherWayRound) {
     }
   }
   EXPECT_EQ(num_pairs, 20);
+}
+
+TEST(Elastic, EightRanksGoOnWhereOthersStoppedAndTheOtherWayRound) {
+  for (const auto& [name, model] : stored_models()) {
+    SCOPED_TRACE(name);
+    expect_elastic(model);
+  }
 }
 
 }  // namespace

@@ -95,7 +95,7 @@ TEST_P(Stop, SavesAndGoesOnLaterAsIfItHadNot) {
   ASSERT_EQ(events.size(), 1U);
   EXPECT_EQ(
       events.front(),
-      fmt::format(R"({{"kind":"event","event":"stop","step":{},"cause":"{}"}})", step, stop.cause));
+      fmt::format(R"({{"kind":"event","step":{},"event":"stop","cause":"{}"}})", step, stop.cause));
 
   const Ended resumed = run_.train(start);
   ASSERT_EQ(resumed.exit_code, 0) << resumed.errors;
