@@ -35,6 +35,10 @@ void on_rank_0(const RankGroup& world, const EffectiveConfig& effective, const A
 
 void make_run_directory(const RunConfig& config) {
   const std::string directory = run_directory(config);
+  // Before anything is made.
+  for (const std::string& path : {directory + "/config.yaml", metrics_path(config)}) {
+    if (std::filesystem::is_directory(path)) refuse_output(path, EISDIR);
+  }
   std::error_code failure;
   std::filesystem::create_directories(directory + "/checkpoints", failure);
   if (failure) refuse_output(directory + "/config.yaml", failure.value());
@@ -66,7 +70,7 @@ std::string run_id_of(const std::string& directory) {
     }
   }
   std::random_device device;
-  const std::string id = fmt::format("{:08x}{:08x}", device(), device());
+  std::string id = fmt::format("{:08x}{:08x}", device(), device());
   replace_text(path, id + "\n");
   return id;
 }

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <string>
+#include <vector>
 
 namespace redspine {
 
@@ -51,6 +52,7 @@ class Shape {
   }
   /// The same shape with `dim` replaced.
   Shape with(int dim, std::int64_t size) const;
+  std::vector<std::int64_t> dims() const { return {dims_.begin(), dims_.begin() + rank_}; }
   /// Number of elements.
   std::int64_t count() const;
   std::string to_string() const;

@@ -113,6 +113,7 @@ TEST(BpeTokenizer, EncodesTheSameOnAnyNumberOfThreads) {
   std::vector<std::vector<Ids>> results(4);
   {
     std::vector<std::jthread> threads;
+    threads.reserve(results.size());
     for (std::vector<Ids>& result : results) {
       threads.emplace_back([&] {
         for (const std::string& text : texts) result.push_back(encode(tokenizer, text));

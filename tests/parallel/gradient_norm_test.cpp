@@ -1,10 +1,11 @@
 
+#include "tests/support/gradient_norm.h"
+
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
 
-#include "tests/support/gradient_norm.h"
 #include "tests/support/mpi_main.h"
 #include "tests/support/random_tensor.h"
 

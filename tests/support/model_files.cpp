@@ -30,13 +30,6 @@ std::string random_bytes(std::int64_t count, ElementType type, std::uint32_t& st
   return bytes;
 }
 
-std::vector<std::int64_t> dims_of(const Shape& shape) {
-  std::vector<std::int64_t> dims;
-  dims.reserve(Shape::kMaxRank);
-  for (int dim = 0; dim < shape.rank(); ++dim) dims.push_back(shape[dim]);
-  return dims;
-}
-
 struct FileContent {
   std::vector<SafetensorsTensor> tensors;
   std::string bytes;
@@ -56,7 +49,7 @@ TensorBytes write_model(const std::string& directory, const ModelFiles& model) {
     std::string name = tensor.name;
     if (model.names == Names::of_the_hub) name = name.substr(name.find('.') + 1);
     const std::string bytes = random_bytes(tensor.shape.count(), model.type, state);
-    file.tensors.push_back({name, model.type, dims_of(tensor.shape)});
+    file.tensors.push_back({name, model.type, tensor.shape.dims()});
     file.bytes += bytes;
     all[tensor.name] = bytes;
   }

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "tests/support/gradient_norm.h"
 #include "tests/support/gather.h"
+#include "tests/support/gradient_norm.h"
 #include "tests/support/random_tensor.h"
 #include "tests/trainer/run_case.h"
 #include "trainer/schedule.h"

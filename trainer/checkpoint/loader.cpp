@@ -13,12 +13,6 @@
 namespace redspine {
 namespace {
 
-std::vector<std::int64_t> dims_of(const Shape& shape) {
-  std::vector<std::int64_t> dims;
-  for (int dim = 0; dim < shape.rank(); ++dim) dims.push_back(shape[dim]);
-  return dims;
-}
-
 // Reads the rows and columns of `region` to values [rows][columns].
 void read_region(const TensorFiles& files, const std::string& name, const StoredTensor& tensor,
                  const StoredRegion& region, std::span<float> values) {
@@ -43,6 +37,7 @@ Slab local_slab(const ParameterSpec& spec) {
 TensorFiles open_weights(const std::string& directory, const std::vector<StoredTensor>& stored) {
   TensorFiles files = TensorFiles::open(directory, "model");
   std::vector<std::string> names;
+  names.reserve(stored.size());
   for (const StoredTensor& tensor : stored) names.push_back(tensor.name);
   files.adapt_to(names);
   check_tensors(files, stored, StatePart::value);
@@ -71,14 +66,14 @@ void check_tensors(const TensorFiles& files, std::span<const StoredTensor> tenso
   for (const StoredTensor& tensor : tensors) {
     const std::string name = prefix + tensor.name;
     expected.insert(name);
-    const std::string shape = shape_text(dims_of(tensor.shape));
+    const std::string shape = shape_text(tensor.shape.dims());
     if (!files.contains(name)) {
       mistakes.add(
           "", fmt::format("{}: tensor {} of shape {}: is missing", files.directory(), name, shape));
       continue;
     }
     const TensorFiles::Place& place = files.at(name);
-    if (place.entry->shape != dims_of(tensor.shape)) {
+    if (place.entry->shape != tensor.shape.dims()) {
       mistakes.add("",
                    fmt::format("{}: tensor {}: has the shape {}; the configuration's model "
                                "has {}",
