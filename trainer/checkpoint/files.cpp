@@ -56,7 +56,7 @@ std::vector<std::string> names_in(const std::string& path) {
 
 void remove_folder(const std::string& path) {
   for (const std::string& name : names_in(path)) {
-    const std::string file = path + "/" + name;
+    const std::string file = fmt::format("{}/{}", path, name);
     if (::unlink(file.c_str()) != 0) fail(file + ": deleting it");
   }
   if (::rmdir(path.c_str()) != 0) fail(path + ": deleting the folder");

@@ -13,12 +13,6 @@
 namespace redspine {
 namespace {
 
-std::vector<std::int64_t> dims_of(const Shape& shape) {
-  std::vector<std::int64_t> dims;
-  for (int dim = 0; dim < shape.rank(); ++dim) dims.push_back(shape[dim]);
-  return dims;
-}
-
 // Reads the rows and columns of `region` to values [rows][columns].
 void read_region(const TensorFiles& files, const std::string& name, const StoredTensor& tensor,
                  const StoredRegion& region, std::span<float> values) {
@@ -43,6 +37,7 @@ Slab local_slab(const ParameterSpec& spec) {
 TensorFiles open_weights(const std::string& directory, const std::vector<StoredTensor>& stored) {
   TensorFiles files = TensorFiles::open(directory, "model");
   std::vector<std::string> names;
+  names.reserve(stored.size());
   for (const StoredTensor& tensor : stored) names.push_back(tensor.name);
   files.adapt_to(names);
   check_tensors(files, stored, StatePart::value);

@@ -23,12 +23,6 @@
 namespace redspine {
 namespace {
 
-std::vector<std::int64_t> dims_of(const Shape& shape) {
-  std::vector<std::int64_t> dims;
-  for (int dim = 0; dim < shape.rank(); ++dim) dims.push_back(shape[dim]);
-  return dims;
-}
-
 void copy_from_host(std::span<float> to, ConstTensorView from) {
   std::copy_n(from.data<float>(), to.size(), to.data());
 }
@@ -40,12 +34,12 @@ class RankFiles {
             const std::vector<PlannedTensor>& mine) {
     std::map<std::string, std::vector<SafetensorsTensor>> tensors;
     for (const PlannedTensor& planned : mine) {
-      const std::string file = plan.file_of(planned);
+      const std::string& file = plan.file_of(planned);
       file_of_stem_[stem_of(planned.part)] = file;
       tensors[file].push_back({planned.name(), ElementType::f32, dims_of(planned.tensor->shape)});
     }
     for (const auto& [file, entries] : tensors) {
-      writers_.try_emplace(file, folder + "/" + file, entries);
+      writers_.try_emplace(file, fmt::format("{}/{}", folder, file), entries);
     }
   }
 

@@ -67,7 +67,7 @@ std::string CheckpointStore::partial_path_of(std::int64_t step) const {
 }
 
 std::string CheckpointStore::begin(std::int64_t step) const {
-  const std::string path = partial_path_of(step);
+  std::string path = partial_path_of(step);
   if (exists(path)) remove_folder(path);
   make_folder(path);
   return path;

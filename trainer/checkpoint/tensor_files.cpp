@@ -53,7 +53,7 @@ TensorFiles TensorFiles::open(const std::string& directory, const std::string& s
   result.files_.reserve(names.size());  // places point into it
   for (const std::string& name : names) {
     const SafetensorsFile& file =
-        result.files_.emplace_back(SafetensorsFile::open(directory + "/" + name));
+        result.files_.emplace_back(SafetensorsFile::open(fmt::format("{}/{}", directory, name)));
     for (const SafetensorsEntry& entry : file.header().entries) {
       const auto [place, is_new] = result.tensors_.insert({entry.name, {&file, &entry}});
       if (!is_new) {
