@@ -33,6 +33,10 @@ void on_rank_0(const RankGroup& world, const EffectiveConfig& effective, const A
                     fmt::format("cannot write {}: {}", path, std::strerror(code)));
 }
 
+std::string config_path(const RunConfig& config) { return run_directory(config) + "/config.yaml"; }
+
+/// With nothing in it that was not there before where it cannot be used: what a run writes late is
+/// tried first.
 void make_run_directory(const RunConfig& config) {
   const std::string directory = run_directory(config);
   // Before anything is made.
@@ -40,16 +44,17 @@ void make_run_directory(const RunConfig& config) {
     if (std::filesystem::is_directory(path)) refuse_output(path, EISDIR);
   }
   std::error_code failure;
-  std::filesystem::create_directories(directory + "/checkpoints", failure);
-  if (failure) refuse_output(directory + "/config.yaml", failure.value());
-  // It is opened when all memory has been taken, which is late to find a mistake.
-  if (!std::ofstream(metrics_path(config), std::ios::app)) {
-    refuse_output(metrics_path(config), errno);
+  std::filesystem::create_directories(directory, failure);
+  if (failure) refuse_output(config_path(config), failure.value());
+  for (const std::string& path : {metrics_path(config), config_path(config)}) {
+    if (!std::ofstream(path, std::ios::app)) refuse_output(path, errno);
   }
+  std::filesystem::create_directories(directory + "/checkpoints", failure);
+  if (failure) refuse_output(directory + "/checkpoints", failure.value());
 }
 
-void write_config(const std::string& directory, const Config& config) {
-  const std::string path = directory + "/config.yaml";
+void write_config(const Config& config) {
+  const std::string path = config_path(config.run);
   std::ofstream file(path);
   file << fmt::format("# The effective configuration of this run, by redspine {}.\n",
                       version_number())
@@ -171,7 +176,7 @@ RunStart start_run(const RankGroup& world, const EffectiveConfig& effective) {
   CheckpointStore store(directory + "/checkpoints", world.all_gather(run_id).front());
   if (is_automatic) resumed = find(store);
   on_rank_0(world, effective, [&] {
-    write_config(directory, config);
+    write_config(config);
     for (const std::string& path : store.remove_stale_partials()) {
       fmt::print("{}: removed, an unfinished save\n", path);
     }

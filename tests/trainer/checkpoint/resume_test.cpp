@@ -147,7 +147,10 @@ TEST(Resume, TakesAnyLayoutToAnyOther) {
   world().barrier();
   constexpr std::int64_t kHalf = 4;
   int number = 0;
-  for (const auto& [name, model] : stored_models()) {
+  for (const auto& stored : stored_models()) {
+    // Clang 14 takes no structured binding into a lambda.
+    const std::string& name = stored.first;
+    const ModelConfig& model = stored.second;
     std::map<std::string, Trajectory> runs;  // of each layout, never stopped
     std::map<std::string, std::string> saved;
     for (const Layout& layout : layouts()) {

@@ -20,6 +20,9 @@ std::string tensor(const std::string& name, const std::string& more) {
   return fmt::format("\"{}\":{{{}}}", name, more);
 }
 
+/// The header of these tensors.
+std::string header(const std::string& tensors) { return fmt::format("{{{}}}", tensors); }
+
 constexpr const char* kFourFloats = R"("dtype":"F32","shape":[2,2],"data_offsets":[0,16])";
 
 TEST(Safetensors, WhatWasWrittenIsReadBack) {
@@ -53,9 +56,9 @@ TEST(Safetensors, WhatWasWrittenIsReadBack) {
 
 TEST(Safetensors, HalvesAreReadAsF32) {
   const Scratch scratch;
-  const std::string json = "{" + tensor("h", R"("dtype":"F16","shape":[2],"data_offsets":[0,4])") +
-                           "," + tensor("b", R"("dtype":"BF16","shape":[2],"data_offsets":[4,8])") +
-                           "}";
+  const std::string json =
+      header(tensor("h", R"("dtype":"F16","shape":[2],"data_offsets":[0,4])") + "," +
+             tensor("b", R"("dtype":"BF16","shape":[2],"data_offsets":[4,8])"));
   const std::string path =
       scratch.write("half.safetensors", bytes_of<std::uint64_t>({json.size()}) + json +
                                             bytes_of<std::uint16_t>({0x3C00, 0xC100}) +
@@ -76,7 +79,7 @@ struct Hostile {
 
 std::vector<Hostile> hostile_files() {
   const auto one = [](const std::string& more, std::size_t data_bytes = 16) {
-    return file_bytes("{" + tensor("t", more) + "}", data_bytes);
+    return file_bytes(header(tensor("t", more)), data_bytes);
   };
   std::vector<Hostile> all = {
       {"empty file", "", "too few for a safetensors header"},
@@ -102,14 +105,14 @@ std::vector<Hostile> hostile_files() {
       {"text after the header", file_bytes("{} {}", 0), "is no JSON"},
       {"name not UTF-8", file_bytes("{\"\xff\xfe\":{}}", 0), "is no JSON"},
       {"overlong UTF-8", file_bytes("{\"\xc0\xaf\":{}}", 0), "is no JSON"},
-      {"empty name", file_bytes("{" + tensor("", kFourFloats) + "}", 16), "empty name"},
+      {"empty name", file_bytes(header(tensor("", kFourFloats)), 16), "empty name"},
       {"the same name twice",
-       file_bytes("{" + tensor("t", kFourFloats) + "," +
-                      tensor("t", R"("dtype":"F32","shape":[1],"data_offsets":[16,20])") + "}",
+       file_bytes(header(tensor("t", kFourFloats) + "," +
+                         tensor("t", R"("dtype":"F32","shape":[1],"data_offsets":[16,20])")),
                   20),
        "\"t\" is there twice"},
       {"the same name, escaped",
-       file_bytes("{" + tensor("t", kFourFloats) + "," + tensor("\\u0074", kFourFloats) + "}", 16),
+       file_bytes(header(tensor("t", kFourFloats) + "," + tensor("\\u0074", kFourFloats)), 16),
        "is there twice"},
       {"unknown dtype", one(R"("dtype":"F31","shape":[4],"data_offsets":[0,16])"),
        "dtype is \"F31\"; legal: BOOL"},
@@ -144,8 +147,8 @@ std::vector<Hostile> hostile_files() {
       {"metadata of numbers", file_bytes("{\"__metadata__\":{\"a\":1}}", 0), "no place"}};
   all.push_back(
       {"overlap",
-       file_bytes("{" + tensor("a", R"("dtype":"F32","shape":[4],"data_offsets":[0,16])") + "," +
-                      tensor("b", R"("dtype":"F32","shape":[4],"data_offsets":[8,24])") + "}",
+       file_bytes(header(tensor("a", R"("dtype":"F32","shape":[4],"data_offsets":[0,16])") + "," +
+                         tensor("b", R"("dtype":"F32","shape":[4],"data_offsets":[8,24])")),
                   24),
        "overlapping"});
   return all;
@@ -198,8 +201,7 @@ TEST(Safetensors, IntegersAreNoReals) {
   const Scratch scratch;
   const std::string path = scratch.write(
       "ints.safetensors",
-      file_bytes("{" + tensor("t", R"("dtype":"I64","shape":[2],"data_offsets":[0,16])") + "}",
-                 16));
+      file_bytes(header(tensor("t", R"("dtype":"I64","shape":[2],"data_offsets":[0,16])")), 16));
   const SafetensorsFile file = SafetensorsFile::open(path);
   std::vector<float> values(2);
   const std::string error = config_error_of([&] { file.read_floats(*file.find("t"), 0, values); });

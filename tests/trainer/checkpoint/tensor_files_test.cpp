@@ -11,6 +11,7 @@ namespace {
 
 void write_file(const std::string& path, const std::vector<std::string>& names) {
   std::vector<SafetensorsTensor> tensors;
+  tensors.reserve(names.size());
   for (const std::string& name : names) tensors.push_back({name, ElementType::f32, {1}});
   SafetensorsWriter writer(path, tensors);
   for (std::size_t i = 0; i < names.size(); ++i) {
