@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "data/file.h"
-#include "tensor/view.h"
 #include "trainer/checkpoint/element_type.h"
 
 namespace redspine {
@@ -33,8 +32,6 @@ struct SafetensorsEntry {
 };
 
 std::string shape_text(std::span<const std::int64_t> shape);  // "[2, 3]"
-/// A shape as headers have it.
-std::vector<std::int64_t> dims_of(const Shape& shape);
 
 struct SafetensorsHeader {
   std::vector<SafetensorsEntry> entries;        // in the order of their data

@@ -209,12 +209,6 @@ std::string shape_text(std::span<const std::int64_t> shape) {
   return "[" + text + "]";
 }
 
-std::vector<std::int64_t> dims_of(const Shape& shape) {
-  std::vector<std::int64_t> dims(static_cast<std::size_t>(shape.rank()));
-  for (std::size_t dim = 0; dim < dims.size(); ++dim) dims[dim] = shape[static_cast<int>(dim)];
-  return dims;
-}
-
 SafetensorsHeader parse_safetensors_header(std::string_view json, std::int64_t data_bytes,
                                            const std::string& path) {
   // The parser is lenient about what stands around the object; the format is not.
