@@ -3,42 +3,22 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
-#include <array>
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 
-namespace redspine {
+#include "tests/launch/command_line.h"
+
+namespace redspine::testing {
 namespace {
 
-struct Result {
-  int exit_code;
-  std::string output;  // standard output and error
-};
-
-Result shell(const std::string& command) {
-  FILE* pipe = popen(("exec 2>&1; " + command).c_str(), "r");
-  if (pipe == nullptr) return {-1, ""};
-  std::string output;
-  std::array<char, 4096> buffer{};
-  for (std::size_t n = 0; (n = std::fread(buffer.data(), 1, buffer.size(), pipe)) > 0;) {
-    output.append(buffer.data(), n);
-  }
-  const int status = pclose(pipe);
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, output};
-}
-
-Result redspine(const std::string& words) { return shell(REDSPINE_BINARY " " + words); }
-
-class DataCommands : public testing::Test {
+class DataCommands : public ::testing::Test {
  protected:
   void SetUp() override {
-    folder_ = std::filesystem::path(testing::TempDir()) /
+    folder_ = std::filesystem::path(::testing::TempDir()) /
               fmt::format("data_commands_{}",
-                          testing::UnitTest::GetInstance()->current_test_info()->name());
+                          ::testing::UnitTest::GetInstance()->current_test_info()->name());
     std::filesystem::remove_all(folder_);
     std::filesystem::create_directories(folder_);
     std::string text;
@@ -190,4 +170,4 @@ TEST_F(DataCommands, OptionsThatDoNotGoTogetherAreTold) {
 }
 
 }  // namespace
-}  // namespace redspine
+}  // namespace redspine::testing

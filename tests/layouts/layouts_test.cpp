@@ -10,9 +10,9 @@
 #include <optional>
 #include <string_view>
 
-#include "data/megatron_writer.h"
 #include "tests/support/gather.h"
 #include "tests/support/mpi_main.h"
+#include "tests/support/structured_tokens.h"
 #include "trainer/trainer.h"
 
 namespace redspine::testing {
@@ -22,24 +22,6 @@ constexpr std::int64_t kVocabulary = 257;
 constexpr std::int64_t kSequenceLength = 16;
 constexpr std::int64_t kGlobalBatch = 16;
 constexpr std::int64_t kNumSteps = 20;
-
-// Tokens with enough structure that a model learns something in 20 steps.
-void write_tokens(const std::string& prefix) {
-  MegatronWriter writer(prefix, kVocabulary);
-  std::uint32_t state = 1;
-  for (int document = 0; document < 40; ++document) {
-    std::vector<std::int32_t> tokens;
-    for (int i = 0; i < 150; ++i) {
-      state = state * 1664525u + 1013904223u;
-      const auto previous = static_cast<std::uint32_t>(tokens.empty() ? 7 : tokens.back());
-      const std::uint32_t next = (state >> 24) < 160 ? previous * 5 + 3 : state >> 8;
-      tokens.push_back(static_cast<std::int32_t>(next % kVocabulary));
-    }
-    writer.append(tokens);
-    writer.end_document();
-  }
-  writer.finish();
-}
 
 struct Variant {
   std::string name;
@@ -239,7 +221,7 @@ void expect_equal_runs(const Trajectory& run, const Trajectory& reference, const
 
 TEST(Layouts, TrainAsOneRankDoes) {
   const std::string tokens = shared_temporary_directory() + "/tokens";
-  if (world().rank() == 0) write_tokens(tokens);
+  if (world().rank() == 0) write_structured_tokens(tokens, {.vocab_size = kVocabulary});
   world().barrier();
   const RankGroup alone = world().split(world().rank());
   for (const Variant& variant : variants()) {
