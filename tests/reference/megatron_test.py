@@ -128,9 +128,10 @@ class MegatronTest(unittest.TestCase):
         for dtype in [numpy.uint16, numpy.int32, numpy.int64]:
             prefix = self.write_theirs(texts, dtype)
             redspine("tokenize", "--verify", prefix, "--vocab-size", 257)
-            config = self.folder / "config.yaml"
+            name = numpy.dtype(dtype).name
+            config = self.folder / f"{name}.yaml"
             config.write_text(f"""
-run: {{name: theirs, output_dir: {self.folder}/runs}}
+run: {{name: {name}, output_dir: {self.folder}/runs}}
 model: {{num_layers: 1, hidden_size: 16, num_heads: 2, vocab_size: 257, max_sequence_length: 64}}
 data: {{train: [{{path: {prefix}}}]}}
 batch: {{global_batch_size: 8, micro_batch_size: 8}}
@@ -138,11 +139,11 @@ schedule: {{warmup_steps: 0}}
 train: {{steps: 3}}
 """)
             redspine("train", "--config", config)
-            lines = (self.folder / "runs/theirs/metrics.jsonl").read_text().splitlines()
-            hashes = [json.loads(line)["batch_hash"] for line in lines]
+            lines = (self.folder / "runs" / name / "metrics.jsonl").read_text().splitlines()
+            steps = [line for line in map(json.loads, lines) if line["kind"] == "train"]
             for step in [1, 2, 3]:
                 trace = redspine("trace", "--config", config, "--step", step)
-                self.assertIn(f"batch_hash {hashes[step - 1]}", trace)
+                self.assertIn(f"batch_hash {steps[step - 1]['batch_hash']}", trace)
                 self.check_trace(trace, texts)
 
     def check_trace(self, trace, texts):
