@@ -18,6 +18,8 @@ MPI_Datatype mpi_type(DType dtype) {
       return MPI_INT32_T;
     case DType::i64:
       return MPI_INT64_T;
+    case DType::bf16:
+      break;  // nothing that MPI could add
   }
   throw Error("a dtype that MPI does not know");
 }
