@@ -28,20 +28,22 @@ Block::Block(Placement placement, ParameterStore& store, const ModelConfig& conf
 Block::Saved Block::make_saved(std::int64_t batch, std::int64_t length) const {
   const Shape shape{batch, length, hidden_size_};
   Device& device = placement_.device;
+  const DType dtype = placement_.dtype;
   return {.norm1 = norm1_.make_saved(batch * length),
-          .normed1_BTD = Tensor(device, DType::f32, shape),
+          .normed1_BTD = Tensor(device, dtype, shape),
           .attention = attention_.make_saved(batch, length),
-          .mid_BTD = Tensor(device, DType::f32, shape),
+          .mid_BTD = Tensor(device, dtype, shape),
           .norm2 = norm2_.make_saved(batch * length),
-          .normed2_BTD = Tensor(device, DType::f32, shape),
+          .normed2_BTD = Tensor(device, dtype, shape),
           .mlp = mlp_.make_saved(batch, length)};
 }
 
 Block::Scratch Block::make_scratch(std::int64_t batch, std::int64_t length) const {
   const Shape shape{batch, length, hidden_size_};
   Device& device = placement_.device;
-  return {.dbranch_BTD = Tensor(device, DType::f32, shape),
-          .dnormed_BTD = Tensor(device, DType::f32, shape),
+  const DType dtype = placement_.dtype;
+  return {.dbranch_BTD = Tensor(device, dtype, shape),
+          .dnormed_BTD = Tensor(device, dtype, shape),
           .attention = attention_.make_scratch(batch, length),
           .mlp = mlp_.make_scratch(batch, length)};
 }

@@ -35,21 +35,22 @@ Gpt::Gpt(const ModelConfig& config, MicroBatchShape shape, std::uint64_t seed, P
       final_norm_(placement, store_.begin_bucket(), config, "final_norm"),
       head_(placement, store_, config, embedding_) {
   Device& device = placement.device;
-  store_.allocate(device);
+  const DType dtype = placement.dtype;
+  store_.allocate(device, dtype);
   if (initial_weights == InitialWeights::drawn) initialize_parameters(store_, seed, device);
 
   const auto [batch, length] = shape;
   const Shape residual{batch, length, config.hidden_size};
   head_.allocate(batch * length);
   for (const Block& block : blocks_) {
-    residual_BTD_.emplace_back(device, DType::f32, residual);
+    residual_BTD_.emplace_back(device, dtype, residual);
     saved_.push_back(block.make_saved(batch, length));
   }
-  residual_BTD_.emplace_back(device, DType::f32, residual);
+  residual_BTD_.emplace_back(device, dtype, residual);
   final_norm_saved_ = final_norm_.make_saved(batch * length);
-  normed_BTD_ = Tensor(device, DType::f32, residual);
-  dnormed_BTD_ = Tensor(device, DType::f32, residual);
-  dresidual_BTD_ = Tensor(device, DType::f32, residual);
+  normed_BTD_ = Tensor(device, dtype, residual);
+  dnormed_BTD_ = Tensor(device, dtype, residual);
+  dresidual_BTD_ = Tensor(device, dtype, residual);
   scratch_ = blocks_.front().make_scratch(batch, length);
 }
 

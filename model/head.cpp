@@ -32,7 +32,7 @@ Head::Head(Placement placement, ParameterStore& store, const ModelConfig& config
 void Head::allocate(std::int64_t num_rows) {
   Device& device = placement_.device;
   chunk_rows_ = std::min(chunk_rows_, num_rows);
-  logits_ = Tensor(device, DType::f32, {chunk_rows_ * columns_.size()});
+  logits_ = Tensor(device, placement_.dtype, {chunk_rows_ * columns_.size()});
   max_ = Tensor(device, DType::f32, {chunk_rows_});
   sums_ = Tensor(device, DType::f32, {2 * chunk_rows_});
   loss_sum_ = Tensor(device, DType::f64, {1});

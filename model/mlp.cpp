@@ -43,8 +43,9 @@ Mlp::Saved Mlp::make_saved(std::int64_t batch, std::int64_t length) const {
   const std::int64_t up_size =
       activation_ == Activation::swiglu ? 2 * num_local_features_ : num_local_features_;
   Device& device = placement_.device;
-  return {.up_BTf = Tensor(device, DType::f32, {batch, length, up_size}),
-          .hidden_BTf = Tensor(device, DType::f32, {batch, length, num_local_features_})};
+  const DType dtype = placement_.dtype;
+  return {.up_BTf = Tensor(device, dtype, {batch, length, up_size}),
+          .hidden_BTf = Tensor(device, dtype, {batch, length, num_local_features_})};
 }
 
 Mlp::Scratch Mlp::make_scratch(std::int64_t batch, std::int64_t length) const {

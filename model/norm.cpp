@@ -7,13 +7,16 @@ const ParameterStack& declare_gain(ParameterStore& store, const std::string& nam
                                    std::int64_t size, int tensor_rank) {
   ParameterSpec spec = replicated_parameter(name + ".weight", {size}, tensor_rank);
   spec.initial_mean = 1.0F;
+  spec.read_as = ReadAs::f32;
   return store.declare({spec});
 }
 
 const ParameterStack* declare_bias(ParameterStore& store, const std::string& name,
                                    const ModelConfig& config, int tensor_rank) {
   if (config.norm == NormKind::rmsnorm || !config.bias) return nullptr;
-  return &store.declare({replicated_parameter(name + ".bias", {config.hidden_size}, tensor_rank)});
+  ParameterSpec spec = replicated_parameter(name + ".bias", {config.hidden_size}, tensor_rank);
+  spec.read_as = ReadAs::f32;
+  return &store.declare({spec});
 }
 
 }  // namespace

@@ -33,6 +33,8 @@ class Device {
   virtual DeviceKind kind() const = 0;
   /// One line for logs: the processor, and how much of it this rank uses.
   virtual std::string description() const = 0;
+  /// What tells the device from the others of its host: the PCI bus id of a GPU. Empty for the CPU.
+  virtual std::string bus_id() const = 0;
   virtual const Kernels& kernels() const = 0;
 
   /// `bytes` of zeroed memory, aligned to 64 bytes or more. Throws Error where there is none.
@@ -45,6 +47,15 @@ class Device {
   virtual void download(TensorView to_host, ConstTensorView from) = 0;
   virtual void copy(TensorView to, ConstTensorView from) = 0;
   virtual void zero(TensorView view) = 0;
+
+  /// Copies for the host functions that `enqueue` takes: at once, in no stream's order, from any
+  /// thread. They return when they are done.
+  virtual void read(TensorView to_host, ConstTensorView from) = 0;
+  virtual void write(TensorView to, ConstTensorView from_host) = 0;
+  /// Host memory that copies from and to the device are fastest with, of any content. Throws Error
+  /// where there is none.
+  virtual void* allocate_host(std::size_t bytes) = 0;
+  virtual void deallocate_host(void* memory) noexcept = 0;
 
   /// Runs a host function in the stream's order. An exception in it is rethrown by the next
   /// `order(stream, compute)` or `synchronize(stream)`.

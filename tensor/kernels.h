@@ -258,6 +258,7 @@ struct AdamW {
   TensorView exp_avg;     // m, in place
   TensorView exp_avg_sq;  // v, in place
   ConstTensorView gradient;
+  TensorView working = {};  // p rounded to bf16, written; or empty
   double gradient_scale;
   double learning_rate;
   double beta1;

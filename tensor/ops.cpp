@@ -261,6 +261,9 @@ void check(const AdamW& op) {
   check_same_count("AdamW", {"exp_avg", op.exp_avg}, parameter);
   check_same_count("AdamW", {"exp_avg_sq", op.exp_avg_sq}, parameter);
   check_same_count("AdamW", {"gradient", op.gradient}, parameter);
+  if (op.working.count() != 0) {
+    check_count("AdamW", {"working", op.working}, op.parameter.count(), DType::bf16);
+  }
 }
 
 }  // namespace redspine::ops

@@ -11,12 +11,18 @@
 #include "model/config.h"
 #include "parallel/config.h"
 #include "tensor/error.h"
+#include "tensor/view.h"
 
 namespace redspine {
 
 enum class DeviceChoice { automatic, cpu, cuda };
-enum class Precision { fp32, bf16 };
+enum class Precision { fp32, bf16 };  // of activations, and of the weights that they meet
 enum class ScheduleKind { constant, linear, cosine, wsd };
+
+/// The type of the activations.
+inline DType dtype_of(Precision precision) {
+  return precision == Precision::bf16 ? DType::bf16 : DType::f32;
+}
 
 struct RunConfig {
   std::string name = "run";         // everything of a run lies in output_dir/name

@@ -131,6 +131,7 @@ void load_state(const std::string& directory, const ModelConfig& config,
     load_part(part == StatePart::value ? model : optimizer, stored, part, store,
               view_of(tensors, part), device);
   }
+  store.refresh_working(device);
 }
 
 void check_weights(const std::string& directory, const ModelConfig& config) {
@@ -155,6 +156,7 @@ void load_weights(const std::string& directory, const ModelConfig& config,
   const std::vector<StoredTensor> stored = stored_tensors(config);
   load_part(open_weights(directory, stored), stored, StatePart::value, store, store.values(),
             device);
+  store.refresh_working(device);
 }
 
 }  // namespace redspine
