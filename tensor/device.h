@@ -69,6 +69,11 @@ class Device {
 /// The CPU as a device; kernels use `num_threads` threads.
 std::unique_ptr<Device> make_cpu_device(int num_threads);
 
+/// The CUDA device of this rank: number `local_rank` modulo those that are visible. Throws
+/// ConfigError where the program, the driver or the hardware lacks what it takes.
+/// Which backend defines it is chosen for each executable: property REDSPINE_DEVICE in CMake.
+std::unique_ptr<Device> make_cuda_device(int local_rank);
+
 /// Name, version, and chosen core type of the BLAS library in use.
 std::string blas_description();
 

@@ -1,0 +1,12 @@
+// Element-wise kernels: one thread a group of elements, in 16-byte accesses where the views allow.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include "tensor/kernels.h"
+
+namespace redspine {
+
+void enqueue_add(const Add& op, cudaStream_t stream);
+
+}  // namespace redspine
