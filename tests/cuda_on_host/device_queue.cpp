@@ -16,12 +16,11 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kPatience = 20ms;      // until pending work starts by itself
 constexpr auto kPollInterval = 50us;  // while all heads wait for other ranks
 
-std::uint64_t seed_of_environment() {
-  const char* text = std::getenv("REDSPINE_ON_HOST_SEED");
-  return text == nullptr ? 1 : std::strtoull(text, nullptr, 10);
+std::uint64_t number_of_environment(const char* name, std::uint64_t otherwise) {
+  const char* text = std::getenv(name);
+  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
 }
 
 }  // namespace
@@ -32,7 +31,8 @@ DeviceQueue& DeviceQueue::instance() {
   return *kQueue;
 }
 
-DeviceQueue::DeviceQueue() : streams_(1), seed_(seed_of_environment()) {
+DeviceQueue::DeviceQueue() : streams_(1) {
+  read_environment();
   std::thread([this] { run(); }).detach();
 }
 
@@ -143,6 +143,14 @@ void DeviceQueue::reset() {
   const std::scoped_lock lock(mutex_);
   fault_ = cudaSuccess;
   fault_text_.clear();
+  read_environment();
+}
+
+void DeviceQueue::read_environment() {
+  seed_ = number_of_environment("REDSPINE_ON_HOST_SEED", 1);
+  patience_ = std::chrono::milliseconds(
+      number_of_environment("REDSPINE_ON_HOST_PATIENCE_MILLISECONDS", 100));
+  num_random_ = 0;
 }
 
 std::uint64_t DeviceQueue::random_seed() {
@@ -159,10 +167,10 @@ CUstream_st* DeviceQueue::find(cudaStream_t stream) {
 
 cudaError_t DeviceQueue::wait(std::unique_lock<std::mutex>& lock,
                               const std::function<bool()>& is_done) {
-  ++num_waiting_;
+  const auto waiter = waiters_.insert(waiters_.end(), &is_done);
   for_device_.notify_one();
   for_hosts_.wait(lock, [&] { return fault_ != cudaSuccess || is_done(); });
-  --num_waiting_;
+  waiters_.erase(waiter);
   return fault_;
 }
 
@@ -171,16 +179,22 @@ bool DeviceQueue::has_work() const {
                      [](const CUstream_st& stream) { return !stream.work.empty(); });
 }
 
+bool DeviceQueue::somebody_waits() const {
+  return fault_ == cudaSuccess &&
+         std::any_of(waiters_.begin(), waiters_.end(),
+                     [](const std::function<bool()>* is_done) { return !(*is_done)(); });
+}
+
 void DeviceQueue::run() {
   omp_set_num_threads(1);  // ranks share this machine
   std::unique_lock lock(mutex_);
   while (true) {
     for_device_.wait(lock, [this] { return has_work(); });
-    // A waiting host drives the device; without one it has patience, then does one piece.
-    if (num_waiting_ == 0) {
-      for_device_.wait_for(lock, kPatience, [this] { return num_waiting_ > 0; });
-    }
-    if (!run_one(lock)) {
+    // A waiting host drives the device. Without one it is patient, and then does all there is.
+    const bool is_patient =
+        for_device_.wait_for(lock, patience_, [this] { return somebody_waits(); });
+    while (is_patient ? somebody_waits() : has_work()) {
+      if (run_one(lock)) continue;
       lock.unlock();
       std::this_thread::sleep_for(kPollInterval);
       lock.lock();

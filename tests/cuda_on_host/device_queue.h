@@ -5,9 +5,11 @@
 // is done and no further. Forgotten event orders so become wrong results under some seed. As a real
 // device works by itself, pending work also starts when nobody has asked for a while.
 //
-// REDSPINE_ON_HOST_SEED chooses the order (default 1).
+// REDSPINE_ON_HOST_SEED chooses the order (default 1), REDSPINE_ON_HOST_PATIENCE_MILLISECONDS is
+// the while (default 100).
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -68,20 +70,23 @@ class DeviceQueue {
 
  private:
   DeviceQueue();
+  void read_environment();
   CUstream_st* find(cudaStream_t stream);
   cudaError_t wait(std::unique_lock<std::mutex>& lock, const std::function<bool()>& is_done);
   bool has_work() const;
+  bool somebody_waits() const;
   void run();
   bool run_one(std::unique_lock<std::mutex>& lock);
 
   mutable std::mutex mutex_;
   std::condition_variable for_device_;
   std::condition_variable for_hosts_;
-  std::list<CUstream_st> streams_;  // the first is the null stream
-  int num_waiting_ = 0;             // host threads
+  std::list<CUstream_st> streams_;                   // the first is the null stream
+  std::list<const std::function<bool()>*> waiters_;  // host threads: what each waits for
   cudaError_t fault_ = cudaSuccess;
   std::string fault_text_;
-  std::uint64_t seed_;
+  std::uint64_t seed_ = 0;
+  std::chrono::milliseconds patience_{};
   std::uint64_t num_random_ = 0;
 };
 

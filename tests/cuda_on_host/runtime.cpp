@@ -74,6 +74,25 @@ cudaError_t check_config(const cudaLaunchConfig_t& config, const void* kernel) {
   return cudaSuccess;
 }
 
+// Does this word look like an address, which programs and their memory have between these two?
+bool is_address(std::uintptr_t word) {
+  return word >= std::uintptr_t{1} << 40 && word < std::uintptr_t{1} << 47;
+}
+
+// Kernels reach only memory of the device, and of the host what is pinned.
+void check_pointers(const Launch& launch) {
+  for (std::size_t i = 0; i < launch.argument_words.size(); ++i) {
+    for (const std::uintptr_t word : launch.argument_words[i]) {
+      const auto* pointer = reinterpret_cast<const void*>(word);
+      if (is_address(word) && !device_memory().holds(pointer, 0) &&
+          !pinned_memory().holds(pointer, 0)) {
+        throw KernelFault(fmt::format("kernel {}: argument {} points to no device memory",
+                                      symbol_name(launch.kernel), i + 1));
+      }
+    }
+  }
+}
+
 // Nothing may have been written beside an allocation.
 void check_guards(const void* kernel) {
   for (const MemoryTable* table : {&device_memory(), &pinned_memory()}) {
@@ -84,24 +103,24 @@ void check_guards(const void* kernel) {
 
 }  // namespace
 
-cudaError_t launch(const cudaLaunchConfig_t& config, const void* kernel,
-                   std::function<void()> thread_body) {
-  const cudaError_t error = check_config(config, kernel);
+cudaError_t launch(const cudaLaunchConfig_t& config, Launch launch) {
+  const cudaError_t error = check_config(config, launch.kernel);
   if (error != cudaSuccess) {
     std::fprintf(stderr, "cuda_on_host: kernel %s cannot be launched with this configuration\n",
-                 symbol_name(kernel).c_str());
+                 symbol_name(launch.kernel).c_str());
     return told(error);
   }
   const Grid grid{.blocks = config.gridDim,
                   .threads = config.blockDim,
                   .shared_bytes = config.dynamicSmemBytes,
-                  .kernel = kernel};
-  return told(queue().give(config.stream,
-                           [grid, body = std::move(thread_body), seed = queue().random_seed()] {
-                             run_grid(grid, body, seed);
-                             check_guards(grid.kernel);
-                             return true;
-                           }));
+                  .kernel = launch.kernel};
+  const std::uint64_t seed = queue().random_seed();
+  return told(queue().give(config.stream, [grid, seed, launch = std::move(launch)] {
+    check_pointers(launch);
+    run_grid(grid, launch.thread_body, seed);
+    check_guards(grid.kernel);
+    return true;
+  }));
 }
 
 }  // namespace on_host
@@ -227,6 +246,15 @@ cudaError_t cudaMalloc(void** memory, std::size_t bytes) {
   cudaMemGetInfo(&free, &total);
   *memory = bytes == 0 || bytes > free ? nullptr : device_memory().allocate(bytes);
   return told(*memory == nullptr && bytes > 0 ? cudaErrorMemoryAllocation : cudaSuccess);
+}
+
+cudaError_t cudaFuncSetAttribute(const void* function, cudaFuncAttribute attribute, int value) {
+  if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize) return cudaSuccess;  // a hint
+  if (value < 0 || static_cast<std::size_t>(value) > on_host::kMaxSharedBytes) {
+    return told(cudaErrorInvalidValue);
+  }
+  on_host::shared_limits().set(function, static_cast<std::size_t>(value));
+  return cudaSuccess;
 }
 
 // Waits for the whole device first, as CUDA's does.

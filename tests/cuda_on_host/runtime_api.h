@@ -3,9 +3,13 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <functional>
 #include <tuple>
+#include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "tests/cuda_on_host/vector_types.h"
 
@@ -82,7 +86,7 @@ cudaError_t cudaGetDevice(int* device);
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device);
 cudaError_t cudaDeviceGetPCIBusId(char* text, int length, int device);
 cudaError_t cudaDeviceSynchronize();
-/// Here it also forgets a fault, so that a test can go on with the next one.
+/// Here it keeps memory and streams, forgets a fault, and reads the seed of the order again.
 cudaError_t cudaDeviceReset();
 cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total);
 
@@ -126,18 +130,34 @@ cudaError_t cudaFuncSetAttribute(void (*kernel)(Parameters...), cudaFuncAttribut
 
 namespace on_host {
 
-/// `thread_body` owns copies of the kernel's arguments, as a launch does.
-cudaError_t launch(const cudaLaunchConfig_t& config, const void* kernel,
-                   std::function<void()> thread_body);
+/// A kernel with copies of its arguments.
+struct Launch {
+  const void* kernel;
+  std::function<void()> thread_body;
+  std::vector<std::vector<std::uintptr_t>> argument_words;  // [argument]: may be pointers
+};
+
+cudaError_t launch(const cudaLaunchConfig_t& config, Launch launch);
+
+/// The 8-byte words of an argument, in which pointers lie; padding reads as zero.
+template <class T>
+std::vector<std::uintptr_t> words_of(T value) {
+  static_assert(std::is_trivially_copyable_v<T>, "a kernel's argument is copied as bytes");
+  if constexpr (!std::is_pointer_v<T> && std::is_class_v<T>) __builtin_clear_padding(&value);
+  std::vector<std::uintptr_t> words(sizeof(T) / sizeof(std::uintptr_t));
+  if (!words.empty()) std::memcpy(words.data(), &value, words.size() * sizeof(std::uintptr_t));
+  return words;
+}
 
 }  // namespace on_host
 
 template <class... Parameters, class... Arguments>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...),
                                Arguments&&... arguments) {
-  return on_host::launch(
-      *config, reinterpret_cast<const void*>(kernel),
-      [kernel, values = std::tuple<Parameters...>(std::forward<Arguments>(arguments)...)] {
-        std::apply(kernel, values);
-      });
+  const std::tuple<Parameters...> values(std::forward<Arguments>(arguments)...);
+  on_host::Launch launch{.kernel = reinterpret_cast<const void*>(kernel),
+                         .thread_body = [kernel, values] { std::apply(kernel, values); },
+                         .argument_words = {}};
+  std::apply([&](auto... value) { launch.argument_words = {on_host::words_of(value)...}; }, values);
+  return on_host::launch(*config, std::move(launch));
 }
