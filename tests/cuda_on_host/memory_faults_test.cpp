@@ -20,7 +20,8 @@ __global__ void fill_kernel(float* out, int first, int last) {
 
 // AddressSanitizer ends the program at the access itself; without it the device tells afterwards.
 template <class Enqueue, class Outcome>
-void expect_caught(const Enqueue& enqueue, const Outcome& outcome, const std::string& text) {
+void expect_caught(const Enqueue& enqueue, const Outcome& outcome,
+                   [[maybe_unused]] const std::string& text) {
 #if defined(__SANITIZE_ADDRESS__)
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_DEATH((enqueue(), outcome()), "AddressSanitizer: use-after-poison");
