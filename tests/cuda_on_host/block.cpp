@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
 #include <memory>
 #include <numeric>
@@ -38,6 +39,13 @@ struct Thread {
   std::uint64_t result = 0;
 };
 
+// Sets of lanes, a bit each.
+struct Warp {
+  unsigned existing = 0;
+  unsigned waiting = 0;  // at a collective
+  unsigned ended = 0;
+};
+
 const char* name_of(WarpCall call) {
   switch (call) {
     case WarpCall::sync:
@@ -59,6 +67,11 @@ const char* name_of(WarpCall call) {
 std::string to_string(const Place& place) {
   std::string_view file = place.file_name();
   return fmt::format("{}:{}", file.substr(file.rfind('/') + 1), place.line());
+}
+
+bool same_place(const Place& a, const Place& b) {
+  return a.line() == b.line() && a.column() == b.column() &&
+         (a.file_name() == b.file_name() || std::strcmp(a.file_name(), b.file_name()) == 0);
 }
 
 std::string to_string(const uint3& index) {
@@ -94,10 +107,12 @@ class Block {
     const std::size_t count = std::size_t{grid.threads.x} * grid.threads.y * grid.threads.z;
     if (threads_.size() != count) {
       threads_.assign(count, {});
+      warps_.assign((count + 31) / 32, {});
       order_.resize(count);
       std::iota(order_.begin(), order_.end(), 0U);
       for (std::size_t i = 0; i < count; ++i) {
         const auto n = static_cast<unsigned>(i);
+        warps_[i / 32].existing |= 1U << i % 32;
         threads_[i].index = {n % grid.threads.x, n / grid.threads.x % grid.threads.y,
                              n / (grid.threads.x * grid.threads.y)};
       }
@@ -107,6 +122,7 @@ class Block {
   void run(uint3 index) {
     blockIdx = index;
     for (Thread& thread : threads_) thread.state = State::not_started;
+    for (Warp& warp : warps_) warp.waiting = warp.ended = 0;
     random_.shuffle(order_);
     next_ = 0;
     num_ended_ = 0;
@@ -126,7 +142,7 @@ class Block {
 
   void barrier(Place place) {
     Thread& self = *current_;
-    if (num_at_barrier_ > 0 && to_string(place) != to_string(barrier_place_)) {
+    if (num_at_barrier_ > 0 && !same_place(place, barrier_place_)) {
       fail(fmt::format("{} is at __syncthreads of {}, while others of its block wait at {}",
                        name(self), to_string(place), to_string(barrier_place_)));
     }
@@ -142,45 +158,34 @@ class Block {
   std::uint64_t warp_collective(const WarpRequest& request) {
     Thread& self = *current_;
     const auto number = static_cast<std::size_t>(current_ - threads_.data());
+    Warp& warp = warps_[number / 32];
+    Thread* lanes = threads_.data() + number / 32 * 32;
     const auto lane = static_cast<unsigned>(number % 32);
-    Thread* warp = threads_.data() + (number - lane);
-    const auto size =
-        static_cast<unsigned>(std::min<std::size_t>(32, threads_.size() - (number - lane)));
+    const unsigned bit = 1U << lane;
     self.request = request;
-    if ((request.mask >> lane & 1U) == 0) {
-      fail(fmt::format("{} calls {} at {} with mask {:#x}, which does not name it (lane {})",
-                       name(self), name_of(request.call), to_string(request.place), request.mask,
-                       lane));
-    }
-    bool complete = true;
-    for (unsigned other = 0; other < 32; ++other) {
-      if ((request.mask >> other & 1U) == 0 || other == lane) continue;
-      if (other >= size) {
-        fail(fmt::format("{} calls {} at {} with mask {:#x}, but its warp has {} lanes", name(self),
-                         name_of(request.call), to_string(request.place), request.mask, size));
+    check_mask(self, warp, bit);
+    const unsigned others = request.mask & ~bit;
+    const unsigned waiting = others & warp.waiting;
+    if (waiting != others) {
+      // One of those who wait for this lane stands for all: at the end each is compared.
+      if (waiting != 0) {
+        const Thread& peer = lanes[std::countr_zero(waiting)];
+        if ((peer.request.mask & bit) != 0) check_same_call(self, peer);
       }
-      const Thread& peer = warp[other];
-      if (peer.state == State::ended) {
-        fail(fmt::format("{} waits at {} of {} for {}, which has ended", name(self),
-                         name_of(request.call), to_string(request.place), name(peer)));
-      }
-      if (peer.state != State::at_warp_call) {
-        complete = false;
-      } else if ((peer.request.mask >> lane & 1U) != 0) {
-        check_same_call(self, peer);
-      } else {
-        complete = false;
-      }
-    }
-    if (!complete) {
+      warp.waiting |= bit;
       wait(self, State::at_warp_call, request.place);
       return self.result;
     }
-    for (unsigned other = 0; other < size; ++other) {
-      if ((request.mask >> other & 1U) != 0) warp[other].result = result(warp, other);
+    for (unsigned rest = others; rest != 0; rest &= rest - 1) {
+      check_same_call(self, lanes[std::countr_zero(rest)]);
     }
-    for (unsigned other = 0; other < size; ++other) {
-      if ((request.mask >> other & 1U) != 0 && other != lane) make_runnable(warp[other]);
+    for (unsigned rest = request.mask; rest != 0; rest &= rest - 1) {
+      const auto other = static_cast<unsigned>(std::countr_zero(rest));
+      lanes[other].result = result(lanes, other);
+    }
+    warp.waiting &= ~others;
+    for (unsigned rest = others; rest != 0; rest &= rest - 1) {
+      make_runnable(lanes[std::countr_zero(rest)]);
     }
     return self.result;
   }
@@ -201,6 +206,8 @@ class Block {
         }
         thread.state = State::ended;
         ++num_ended_;
+        const auto number = static_cast<std::size_t>(&thread - threads_.data());
+        warps_[number / 32].ended |= 1U << number % 32;
       }
       idle_.push_back(self);
       self->suspend();
@@ -261,6 +268,28 @@ class Block {
     }
   }
 
+  // May `self`, lane `bit` of its warp, call a collective with this mask at all?
+  void check_mask(const Thread& self, const Warp& warp, unsigned bit) {
+    const WarpRequest& request = self.request;
+    if ((request.mask & bit) == 0) {
+      fail(fmt::format("{} is not in the mask {:#x} of its {}", name(self), request.mask,
+                       call_of(request)));
+    }
+    if ((request.mask & ~warp.existing) != 0) {
+      fail(fmt::format("{} calls {} with mask {:#x}, but its warp has {} lanes", name(self),
+                       call_of(request), request.mask, std::popcount(warp.existing)));
+    }
+    if ((request.mask & warp.ended) != 0) {
+      const auto ended = std::countr_zero(request.mask & warp.ended);
+      fail(fmt::format("{} waits at {} for lane {}, which has ended", name(self), call_of(request),
+                       ended));
+    }
+  }
+
+  static std::string call_of(const WarpRequest& request) {
+    return fmt::format("{} of {}", name_of(request.call), to_string(request.place));
+  }
+
   std::uint64_t result(const Thread* warp, unsigned lane) {
     const WarpRequest& request = warp[lane].request;
     if (request.call == WarpCall::ballot) {
@@ -283,8 +312,7 @@ class Block {
     const WarpRequest& mine = self.request;
     const WarpRequest& other = peer.request;
     if (mine.call == other.call && mine.mask == other.mask && mine.width == other.width &&
-        mine.place.line() == other.place.line() &&
-        to_string(mine.place) == to_string(other.place)) {
+        same_place(mine.place, other.place)) {
       return;
     }
     fail(fmt::format(
@@ -349,6 +377,7 @@ class Block {
   const std::function<void()>* body_ = nullptr;
   Random random_{0};
   std::vector<Thread> threads_;  // x varies fastest, as in a warp
+  std::vector<Warp> warps_;
   std::vector<unsigned> order_;  // in which the threads start
   std::size_t next_ = 0;         // in order_
   std::size_t num_ended_ = 0;

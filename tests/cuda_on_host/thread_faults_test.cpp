@@ -155,7 +155,7 @@ __global__ void wrong_mask_kernel(int* out, unsigned mask, int from) {
 TEST_F(CudaOnHost, AMaskThatLeavesTheCallerOutIsReported) {
   const DeviceArray<int> out(kThreads);
   launch(stream, kOneBlock, wrong_mask_kernel, out.get(), 0x0000ffffU, 0);
-  EXPECT_THAT(outcome(), HasSubstr("does not name it"));
+  EXPECT_THAT(outcome(), HasSubstr("is not in the mask 0xffff of its __shfl_sync"));
 }
 
 TEST_F(CudaOnHost, AMaskWithLanesThatTheBlockDoesNotHaveIsReported) {
