@@ -60,10 +60,14 @@ DropoutSource Gpt::dropout_of(const MicroBatch& batch, float probability) const 
 
 void Gpt::forward_to_head(const MicroBatch& batch, const DropoutSource& dropout) {
   embedding_.forward(residual_BTD_.front(), batch.tokens_BT, dropout.at(DropoutSite::embedding, 0));
+  ConstTensorView residual;
   for (std::size_t l = 0; l < blocks_.size(); ++l) {
-    blocks_[l].forward(residual_BTD_[l + 1], residual_BTD_[l], saved_[l], dropout);
+    blocks_[l].forward(residual_BTD_[l + 1], {.x_ND = residual_BTD_[l], .residual_ND = residual},
+                       saved_[l], dropout);
+    residual = Block::residual(saved_[l]);
   }
-  final_norm_.forward(normed_BTD_, residual_BTD_.back(), final_norm_saved_);
+  final_norm_.forward(normed_BTD_, {.x_ND = residual_BTD_.back(), .residual_ND = residual},
+                      final_norm_saved_);
 }
 
 void Gpt::accumulate_gradients(const MicroBatch& batch, float scale, GradientReducer& reducer) {

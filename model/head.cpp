@@ -88,11 +88,9 @@ void Head::forward_backward(TensorView dx_ND, ConstTensorView x_ND, ConstTensorV
                                           .scale = scale});
     ops::run(device,
              Matmul{.out = dx_ND.slice(row, rows), .a = chunk.logits_Cv, .b = weight_.value});
-    ops::run(device, Matmul{.out = weight_.gradient,
-                            .a = chunk.logits_Cv,
-                            .b = chunk.x_CD,
-                            .transpose_a = Transpose::yes,
-                            .update = Update::accumulate});
+    ops::run(device,
+             WeightGradient{
+                 .dweight = weight_.gradient, .dbias = {}, .dy = chunk.logits_Cv, .x = chunk.x_CD});
   }
   placement_.all_reduce_over_tensor(dx_ND, ReduceOp::sum);
 }

@@ -36,18 +36,20 @@ Norm::Saved Norm::make_saved(std::int64_t num_rows) const {
   return saved;
 }
 
-void Norm::forward(TensorView out_ND, ConstTensorView x_ND, const Saved& saved) const {
+void Norm::forward(TensorView out_ND, const Input& in, const Saved& saved) const {
   if (kind_ == NormKind::rmsnorm) {
     ops::run(device_, RmsNorm{.out = out_ND,
                               .rstd = saved.rstd_N,
-                              .x = x_ND,
+                              .x = in.x_ND,
+                              .residual = in.residual_ND,
                               .gain = gain_.value,
                               .epsilon = epsilon_});
   } else {
     ops::run(device_, LayerNorm{.out = out_ND,
                                 .mean = saved.mean_N,
                                 .rstd = saved.rstd_N,
-                                .x = x_ND,
+                                .x = in.x_ND,
+                                .residual = in.residual_ND,
                                 .gain = gain_.value,
                                 .bias = bias_ == nullptr ? ConstTensorView() : bias_->value,
                                 .epsilon = epsilon_});

@@ -56,11 +56,36 @@ void check_same_count(const char* op, const Operand& x, const Operand& like) {
           fmt::format("{} and {} differ", x.to_string(), like.to_string()));
 }
 
+// out[M,N] = a[M,K] x b, where b is [K, N], or [N, K] to be transposed.
+void check_product(const char* op, const Operand& out, const Operand& a, const Operand& b,
+                   Transpose transpose_b) {
+  for (const Operand* x : {&a, &b, &out}) check_dtype(op, *x, DType::f32);
+  const bool turned = transpose_b == Transpose::yes;
+  require(a.cols() == (turned ? b.cols() : b.rows()) && out.rows() == a.rows() &&
+              out.cols() == (turned ? b.rows() : b.cols()),
+          op,
+          fmt::format("{} x {}{} does not give {}", a.to_string(), b.to_string(),
+                      turned ? " transposed" : "", out.to_string()));
+}
+
 // Rank, batch and sequence of a [B, T, columns] tensor.
 void check_sequences(const char* op, const Operand& x) {
   check_dtype(op, x, DType::f32);
   require(x.view.shape().rank() == 3, op,
           fmt::format("{} must have the dims [B, T, columns]", x.to_string()));
+}
+
+// A row of x a token, of the width of the weights, and a position for every token of a sequence.
+void check_embedding(const char* op, const Operand& x, const Operand& tokens, const Operand& weight,
+                     const Operand& position) {
+  check_sequences(op, x);
+  check_count(op, tokens, x.rows(), DType::i32);
+  check_matrix(op, weight, weight.rows(), x.cols());
+  if (position.view.count() == 0) return;
+  check_matrix(op, position, position.rows(), x.cols());
+  require(
+      position.rows() >= x.view.dim(1), op,
+      fmt::format("{} has fewer rows than {} has positions", position.to_string(), x.to_string()));
 }
 
 void check_dropout(const char* op, const DropoutKey& dropout, std::int64_t batch) {
@@ -99,33 +124,37 @@ void check_heads(const char* op, const HeadLayout& heads, const Operand& qkv,
 }  // namespace
 
 void check(const Matmul& op) {
-  const Operand a{"a", op.a};
-  const Operand b{"b", op.b};
-  const Operand out{"out", op.out};
-  for (const Operand* x : {&a, &b, &out}) check_dtype("Matmul", *x, DType::f32);
-  const bool turn_a = op.transpose_a == Transpose::yes;
-  const bool turn_b = op.transpose_b == Transpose::yes;
-  const std::int64_t m = turn_a ? a.cols() : a.rows();
-  const std::int64_t k = turn_a ? a.rows() : a.cols();
-  const std::int64_t k_of_b = turn_b ? b.cols() : b.rows();
-  const std::int64_t n = turn_b ? b.rows() : b.cols();
-  require(k == k_of_b && out.rows() == m && out.cols() == n, "Matmul",
-          fmt::format("{}{} x {}{} does not give {}", a.to_string(), turn_a ? " transposed" : "",
-                      b.to_string(), turn_b ? " transposed" : "", out.to_string()));
+  check_product("Matmul", {"out", op.out}, {"a", op.a}, {"b", op.b}, op.transpose_b);
+  if (op.bias.count() != 0) check_count("Matmul", {"bias", op.bias}, op.out.cols());
 }
 
-void check(const AddBias& op) {
-  check_dtype("AddBias", {"x", op.x}, DType::f32);
-  check_count("AddBias", {"bias", op.bias}, op.x.cols());
+void check(const MatmulGelu& op) {
+  check_product("MatmulGelu", {"out", op.out}, {"a", op.a}, {"b", op.b}, Transpose::yes);
+  check_same_matrix("MatmulGelu", {"x", op.x}, {"out", op.out});
+  if (op.bias.count() != 0) check_count("MatmulGelu", {"bias", op.bias}, op.out.cols());
 }
 
-void check(const AddBiasBackward& op) {
-  check_dtype("AddBiasBackward", {"dy", op.dy}, DType::f32);
-  check_count("AddBiasBackward", {"dbias", op.dbias}, op.dy.cols());
+void check(const MatmulGeluBackward& op) {
+  check_product("MatmulGeluBackward", {"dx", op.dx}, {"a", op.a}, {"b", op.b}, Transpose::no);
+  check_same_matrix("MatmulGeluBackward", {"x", op.x}, {"dx", op.dx});
+}
+
+void check(const WeightGradient& op) {
+  for (const Operand& x : {Operand{"dy", op.dy}, {"x", op.x}}) {
+    check_dtype("WeightGradient", x, DType::f32);
+  }
+  require(op.dy.rows() == op.x.rows(), "WeightGradient",
+          fmt::format("dy {} and x {} differ in their rows", op.dy.shape().to_string(),
+                      op.x.shape().to_string()));
+  check_matrix("WeightGradient", {"dweight", op.dweight}, op.dy.cols(), op.x.cols());
+  if (op.dbias.count() != 0) check_count("WeightGradient", {"dbias", op.dbias}, op.dy.cols());
 }
 
 void check(const LayerNorm& op) {
   check_same_matrix("LayerNorm", {"out", op.out}, {"x", op.x});
+  if (op.residual.count() != 0) {
+    check_same_matrix("LayerNorm", {"residual", op.residual}, {"x", op.x});
+  }
   check_count("LayerNorm", {"mean", op.mean}, op.x.rows());
   check_count("LayerNorm", {"rstd", op.rstd}, op.x.rows());
   check_count("LayerNorm", {"gain", op.gain}, op.x.cols());
@@ -144,6 +173,9 @@ void check(const LayerNormBackward& op) {
 
 void check(const RmsNorm& op) {
   check_same_matrix("RmsNorm", {"out", op.out}, {"x", op.x});
+  if (op.residual.count() != 0) {
+    check_same_matrix("RmsNorm", {"residual", op.residual}, {"x", op.x});
+  }
   check_count("RmsNorm", {"rstd", op.rstd}, op.x.rows());
   check_count("RmsNorm", {"gain", op.gain}, op.x.cols());
 }
@@ -192,13 +224,6 @@ void check(const AttentionBackward& op) {
   check_dropout("AttentionBackward", op.dropout, op.qkv.dim(0));
 }
 
-void check(const Gelu& op) { check_same_count("Gelu", {"out", op.out}, {"x", op.x}); }
-
-void check(const GeluBackward& op) {
-  check_same_count("GeluBackward", {"dx", op.dx}, {"x", op.x});
-  check_same_count("GeluBackward", {"dout", op.dout}, {"x", op.x});
-}
-
 void check(const Swiglu& op) {
   check_dtype("Swiglu", {"out", op.out}, DType::f32);
   check_matrix("Swiglu", {"gate_up", op.gate_up}, op.out.rows(), 2 * op.out.cols());
@@ -211,18 +236,14 @@ void check(const SwigluBackward& op) {
 }
 
 void check(const Embedding& op) {
-  check_dtype("Embedding", {"out", op.out}, DType::f32);
-  check_count("Embedding", {"tokens", op.tokens}, op.out.rows(), DType::i32);
-  check_matrix("Embedding", {"weight", op.weight}, op.weight.rows(), op.out.cols());
+  check_embedding("Embedding", {"out", op.out}, {"tokens", op.tokens}, {"weight", op.weight},
+                  {"position", op.position});
 }
 
 void check(const EmbeddingBackward& op) {
-  check_dtype("EmbeddingBackward", {"dout", op.dout}, DType::f32);
-  check_count("EmbeddingBackward", {"tokens", op.tokens}, op.dout.rows(), DType::i32);
-  check_matrix("EmbeddingBackward", {"dweight", op.dweight}, op.dweight.rows(), op.dout.cols());
+  check_embedding("EmbeddingBackward", {"dout", op.dout}, {"tokens", op.tokens},
+                  {"dweight", op.dweight}, {"dposition", op.dposition});
 }
-
-void check(const Add& op) { check_same_count("Add", {"x", op.x}, {"out", op.out}); }
 
 void check(const RowMax& op) {
   check_dtype("RowMax", {"logits", op.logits}, DType::f32);

@@ -158,7 +158,7 @@ std::unique_ptr<Device> make_cpu_device(int num_threads) {
   auto device = std::make_unique<CpuDevice>(num_threads);
   // On one thread, since ranks may share this processor while they start.
   omp_set_num_threads(1);
-  check_products([&](const Matmul& op) { device->kernels().run(op); });
+  check_products(device->kernels());
   omp_set_num_threads(num_threads);
   return device;
 }
