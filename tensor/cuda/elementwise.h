@@ -7,6 +7,6 @@
 
 namespace redspine {
 
-void enqueue_add(const Add& op, cudaStream_t stream);
+void enqueue_swiglu(const Swiglu& op, cudaStream_t stream);
 
 }  // namespace redspine
