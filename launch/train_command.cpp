@@ -8,6 +8,7 @@
 
 #include "launch/agree.h"
 #include "launch/config_file.h"
+#include "launch/device_choice.h"
 #include "launch/fields.h"
 #include "launch/job.h"
 #include "launch/layout.h"
@@ -15,6 +16,7 @@
 #include "tensor/device.h"
 #include "trainer/checkpoint/loader.h"
 #include "trainer/checkpoint/saver.h"
+#include "trainer/memory_plan.h"
 #include "trainer/requests.h"
 #include "trainer/training_run.h"
 
@@ -118,17 +120,23 @@ int train(const MpiSession& session, const StopSignals& signals, Words words) {
   const JobThreads threads = agree_on_threads(world);
   RunData data = agree_with_places(world, order.effective, [&] { return RunData(config); });
   check_equal_on_all_ranks(world, "data", data.describe());
+  const auto device = agree_on_device(session, order.effective, threads);
+  const std::string devices =
+      describe_devices(world, *device) + to_string(plan_memory(config, world)) + '\n';
   if (order.is_dry_run) {
     tell_warnings(world, threads);
     if (world.rank() == 0) {
-      fmt::print("{}\n{}", to_yaml_with_origins(order.effective),
-                 describe_layout(config, threads.hosts, threads.plan.num_threads));
+      fmt::print("{}\n{}{}", to_yaml_with_origins(order.effective),
+                 describe_layout(config, threads.hosts, threads.plan.num_threads), devices);
     }
     return kExitDone;
   }
   const RunStart start = start_run(world, order.effective);
   tell_warnings(world, threads);
-  const auto device = make_cpu_device(threads.of(world));
+  if (world.rank() == 0) {
+    fmt::print("{}", devices);
+    std::fflush(stdout);
+  }
   const TrainingProgress progress =
       start.resumed ? start.resumed->record.progress : TrainingProgress{};
   Trainer trainer(config, data, world, *device, progress);

@@ -83,6 +83,11 @@ void ParameterStore::refresh_working(Device& device) const {
   }
 }
 
+std::int64_t ParameterStore::bytes() const {
+  return static_cast<std::int64_t>(values_.view().bytes() + gradients_.view().bytes() +
+                                   working_.view().bytes());
+}
+
 std::vector<GradientBucket> ParameterStore::buckets() const {
   std::vector<GradientBucket> buckets;
   for (std::size_t b = 0; b < bucket_begins_.size(); ++b) {

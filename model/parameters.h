@@ -81,6 +81,8 @@ class ParameterStore {
   /// The flat buffers; every stack starts at a multiple of 64 bytes, and the gaps stay zero.
   TensorView values() const { return values_; }
   TensorView gradients() const { return gradients_; }
+  /// Of all buffers on the device.
+  std::int64_t bytes() const;
   /// The buckets in the order of begin_bucket().
   std::vector<GradientBucket> buckets() const;
   /// What this rank counts in the gradient norm.

@@ -5,8 +5,8 @@ namespace redspine {
 
 std::string nccl_version() { return ""; }
 
-std::unique_ptr<Communicator> make_nccl_communicator(const RankGroup& /*group*/,
-                                                     Device& /*device*/) {
+std::unique_ptr<Communicator> make_nccl_communicator(const RankGroup& /*group*/, Device& /*device*/,
+                                                     const NcclPatience& /*patience*/) {
   throw Error("NCCL is not in this build");
 }
 

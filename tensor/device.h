@@ -74,6 +74,12 @@ std::unique_ptr<Device> make_cpu_device(int num_threads);
 /// Which backend defines it is chosen for each executable: property REDSPINE_DEVICE in CMake.
 std::unique_ptr<Device> make_cuda_device(int local_rank);
 
+/// CUDA devices that this process sees; 0 also where the program or the driver lacks what it takes.
+int num_cuda_devices();
+
+/// The versions of CUDA and of its libraries; empty where they are not in this build.
+std::string cuda_description();
+
 /// Name, version, and chosen core type of the BLAS library in use.
 std::string blas_description();
 

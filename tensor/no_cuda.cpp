@@ -7,7 +7,11 @@ namespace redspine {
 
 std::unique_ptr<Device> make_cuda_device(int) {
   throw ConfigError("run.device",
-                    "cuda: this program was built without CUDA; legal here is cpu (or auto)");
+                    "is cuda, but the CUDA backend is not in this build; legal here: auto, cpu");
 }
+
+int num_cuda_devices() { return 0; }
+
+std::string cuda_description() { return ""; }
 
 }  // namespace redspine

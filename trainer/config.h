@@ -29,7 +29,8 @@ struct RunConfig {
   std::string output_dir = "runs";  // relative to where the command was started
   std::uint64_t seed = 1234;        // of weights, sample order and dropout
   DeviceChoice device = DeviceChoice::automatic;
-  Precision precision = Precision::fp32;  // bf16 keeps fp32 master weights
+  Precision precision = Precision::fp32;  // bf16, on CUDA only, keeps fp32 master weights
+  Collectives collectives = Collectives::automatic;  // what carries them between ranks; nccl: CUDA
 
   void validate(Mistakes& mistakes) const;
 };

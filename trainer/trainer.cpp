@@ -72,7 +72,7 @@ Trainer::Trainer(const Config& config, RunData& data, const RankGroup& world, De
     : config_(config),
       progress_(progress),
       device_(device),
-      mesh_(world, static_cast<int>(config.parallel.tensor), device),
+      mesh_(world, static_cast<int>(config.parallel.tensor), device, config.run.collectives),
       num_micro_batches_(config.num_accumulation_steps(world.size())),
       model_(config.model, micro_batch_shape(config.batch), config.run.seed,
              {device, mesh_, dtype_of(config.run.precision)},
@@ -89,7 +89,7 @@ StepReport Trainer::train_step(const Requests& mine) {
   const RankGroup& data_axis = mesh_.group(Axis::data);
   const std::int64_t batch_size = config_.batch.global_batch_size;
   const auto num_tokens = static_cast<double>(batch_size * config_.batch.sequence_length);
-  ++progress_.step;
+  mesh_.begin_step(++progress_.step);
 
   const Batch batch = prefetcher_.next();
   device_.zero(model_.parameters().gradients());
