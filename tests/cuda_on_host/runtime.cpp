@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <map>
 #include <mutex>
+#include <set>
+#include <tuple>
 #include <vector>
 
 #include "tests/cuda_on_host/block.h"
@@ -74,6 +77,17 @@ cudaError_t check_config(const cudaLaunchConfig_t& config, const void* kernel) {
   return cudaSuccess;
 }
 
+// For tests/bench/kernel_resources.py: the configurations that each kernel was launched with.
+void log_launch(const Grid& grid) {
+  static const char* const kPath = std::getenv("REDSPINE_ON_HOST_LAUNCH_LOG");
+  if (kPath == nullptr) return;
+  static std::set<std::tuple<const void*, unsigned, std::size_t>> logged;
+  const unsigned num_threads = grid.threads.x * grid.threads.y * grid.threads.z;
+  if (!logged.emplace(grid.kernel, num_threads, grid.shared_bytes).second) return;
+  std::ofstream(kPath, std::ios::app)
+      << fmt::format("{}\t{}\t{}\n", symbol_name(grid.kernel), num_threads, grid.shared_bytes);
+}
+
 // Does this word look like an address, which programs and their memory have between these two?
 bool is_address(std::uintptr_t word) {
   return word >= std::uintptr_t{1} << 40 && word < std::uintptr_t{1} << 47;
@@ -116,6 +130,7 @@ cudaError_t launch(const cudaLaunchConfig_t& config, Launch launch) {
                   .kernel = launch.kernel};
   const std::uint64_t seed = queue().random_seed();
   return told(queue().give(config.stream, [grid, seed, launch = std::move(launch)] {
+    log_launch(grid);
     check_pointers(launch);
     run_grid(grid, launch.thread_body, seed);
     check_guards(grid.kernel);

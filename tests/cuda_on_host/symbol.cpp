@@ -39,11 +39,17 @@ std::string demangled(const char* name) {
   const std::unique_ptr<char, decltype(&std::free)> text(
       abi::__cxa_demangle(name, nullptr, nullptr, &status), &std::free);
   std::string result = text == nullptr ? name : text.get();
-  result = result.substr(0, result.rfind('('));
   for (const char* noise : {"void ", "redspine::", "(anonymous namespace)::"}) {
     for (std::size_t at = result.find(noise); at != std::string::npos; at = result.find(noise)) {
       result.erase(at, std::strlen(noise));
     }
+  }
+  // The parameters are the last pair of parentheses; within them there may be others.
+  int depth = 0;
+  for (std::size_t i = result.size(); i-- > 0;) {
+    if (result[i] == ')') ++depth;
+    if (result[i] == '(') --depth;
+    if (depth == 0) return result[i] == '(' ? result.substr(0, i) : result;
   }
   return result;
 }
