@@ -7,7 +7,12 @@
 // BLAS library, which is the same from run to run at one number of threads.
 //
 // Shapes: B micro-batch, T sequence, D hidden, H heads, K head size, F MLP size, V vocabulary,
-// N = B*T rows; lower case is this rank's share. All tensors are f32 unless a type is named.
+// N = B*T rows; lower case is this rank's share.
+//
+// Types: the activations of an operation, and what they are multiplied with or looked up in, are
+// all f32 or all bf16; `x`, `out`, `dout` and their like are activations. Statistics, gains and
+// biases of norms, gradients of parameters, sums and the optimizer's state are f32 unless a type is
+// named. Whatever is bf16 is computed in f32 and rounded once.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +25,8 @@ enum class Transpose { no, yes };
 enum class GeluKind { tanh, exact };
 enum class RopeDirection { forward, backward };
 
-/// out[M,N] = A B (+ bias), where B[K,N] is `b` or its transpose.
+/// out[M,N] = A B (+ bias), where B[K,N] is `b` or its transpose. `out` has the type of `a` and `b`
+/// or is f32; `bias` has the type of `out`.
 struct Matmul {
   TensorView out;     // [M, N], written
   ConstTensorView a;  // [M, K]

@@ -29,11 +29,31 @@ void check_dtype(const char* op, const Operand& x, DType dtype) {
                       name_of(dtype)));
 }
 
-// Any f32 tensor whose last dim is `cols` and whose other dims multiply to `rows`.
-void check_matrix(const char* op, const Operand& x, std::int64_t rows, std::int64_t cols) {
-  check_dtype(op, x, DType::f32);
+// The types that are computed with.
+void check_float(const char* op, const Operand& x) {
+  const DType dtype = x.view.dtype();
+  require(dtype == DType::f32 || dtype == DType::bf16, op,
+          fmt::format("{} is {}, it must be f32 or bf16", x.to_string(), name_of(dtype)));
+}
+
+// Activations of one operation, which share their type.
+void check_same_type(const char* op, const Operand& x, const Operand& like) {
+  check_float(op, x);
+  check_float(op, like);
+  require(x.view.dtype() == like.view.dtype(), op,
+          fmt::format("{} is {}, {} is {}; they must have one type", x.to_string(),
+                      name_of(x.view.dtype()), like.to_string(), name_of(like.view.dtype())));
+}
+
+// Any tensor whose last dim is `cols` and whose other dims multiply to `rows`.
+void check_size(const char* op, const Operand& x, std::int64_t rows, std::int64_t cols) {
   require(x.rows() == rows && x.cols() == cols, op,
           fmt::format("{} must be {} rows of {}", x.to_string(), rows, cols));
+}
+
+void check_matrix(const char* op, const Operand& x, std::int64_t rows, std::int64_t cols) {
+  check_dtype(op, x, DType::f32);
+  check_size(op, x, rows, cols);
 }
 
 void check_count(const char* op, const Operand& x, std::int64_t count, DType dtype = DType::f32) {
@@ -43,15 +63,13 @@ void check_count(const char* op, const Operand& x, std::int64_t count, DType dty
 }
 
 void check_same_matrix(const char* op, const Operand& x, const Operand& like) {
-  check_dtype(op, x, DType::f32);
-  check_dtype(op, like, DType::f32);
+  check_same_type(op, x, like);
   require(x.rows() == like.rows() && x.cols() == like.cols(), op,
           fmt::format("{} and {} differ", x.to_string(), like.to_string()));
 }
 
 void check_same_count(const char* op, const Operand& x, const Operand& like) {
-  check_dtype(op, x, DType::f32);
-  check_dtype(op, like, DType::f32);
+  check_same_type(op, x, like);
   require(x.view.count() == like.view.count(), op,
           fmt::format("{} and {} differ", x.to_string(), like.to_string()));
 }
@@ -59,7 +77,8 @@ void check_same_count(const char* op, const Operand& x, const Operand& like) {
 // out[M,N] = a[M,K] x b, where b is [K, N], or [N, K] to be transposed.
 void check_product(const char* op, const Operand& out, const Operand& a, const Operand& b,
                    Transpose transpose_b) {
-  for (const Operand* x : {&a, &b, &out}) check_dtype(op, *x, DType::f32);
+  check_same_type(op, b, a);
+  if (out.view.dtype() != DType::f32) check_same_type(op, out, a);
   const bool turned = transpose_b == Transpose::yes;
   require(a.cols() == (turned ? b.cols() : b.rows()) && out.rows() == a.rows() &&
               out.cols() == (turned ? b.rows() : b.cols()),
@@ -68,9 +87,9 @@ void check_product(const char* op, const Operand& out, const Operand& a, const O
                       turned ? " transposed" : "", out.to_string()));
 }
 
-// Rank, batch and sequence of a [B, T, columns] tensor.
+// The dims of a [B, T, columns] tensor.
 void check_sequences(const char* op, const Operand& x) {
-  check_dtype(op, x, DType::f32);
+  check_float(op, x);
   require(x.view.shape().rank() == 3, op,
           fmt::format("{} must have the dims [B, T, columns]", x.to_string()));
 }
@@ -80,9 +99,10 @@ void check_embedding(const char* op, const Operand& x, const Operand& tokens, co
                      const Operand& position) {
   check_sequences(op, x);
   check_count(op, tokens, x.rows(), DType::i32);
-  check_matrix(op, weight, weight.rows(), x.cols());
+  check_size(op, weight, weight.rows(), x.cols());
   if (position.view.count() == 0) return;
-  check_matrix(op, position, position.rows(), x.cols());
+  check_same_type(op, position, weight);
+  check_size(op, position, position.rows(), x.cols());
   require(
       position.rows() >= x.view.dim(1), op,
       fmt::format("{} has fewer rows than {} has positions", position.to_string(), x.to_string()));
@@ -115,9 +135,10 @@ void check_heads(const char* op, const HeadLayout& heads, const Operand& qkv,
   check_sequences(op, qkv);
   const std::int64_t batch = qkv.view.dim(0);
   const std::int64_t sequence = qkv.view.dim(1);
-  check_matrix(op, qkv, batch * sequence,
-               (heads.num_heads + 2 * heads.num_kv_heads) * heads.head_size);
-  check_matrix(op, context, batch * sequence, heads.num_heads * heads.head_size);
+  check_same_type(op, context, qkv);
+  check_size(op, qkv, batch * sequence,
+             (heads.num_heads + 2 * heads.num_kv_heads) * heads.head_size);
+  check_size(op, context, batch * sequence, heads.num_heads * heads.head_size);
   check_count(op, log_sum_exp, batch * heads.num_heads * sequence);
 }
 
@@ -125,24 +146,28 @@ void check_heads(const char* op, const HeadLayout& heads, const Operand& qkv,
 
 void check(const Matmul& op) {
   check_product("Matmul", {"out", op.out}, {"a", op.a}, {"b", op.b}, op.transpose_b);
-  if (op.bias.count() != 0) check_count("Matmul", {"bias", op.bias}, op.out.cols());
+  if (op.bias.count() != 0) {
+    check_count("Matmul", {"bias", op.bias}, op.out.cols(), op.out.dtype());
+  }
 }
 
 void check(const MatmulGelu& op) {
   check_product("MatmulGelu", {"out", op.out}, {"a", op.a}, {"b", op.b}, Transpose::yes);
+  check_same_type("MatmulGelu", {"out", op.out}, {"a", op.a});
   check_same_matrix("MatmulGelu", {"x", op.x}, {"out", op.out});
-  if (op.bias.count() != 0) check_count("MatmulGelu", {"bias", op.bias}, op.out.cols());
+  if (op.bias.count() != 0) {
+    check_count("MatmulGelu", {"bias", op.bias}, op.out.cols(), op.out.dtype());
+  }
 }
 
 void check(const MatmulGeluBackward& op) {
   check_product("MatmulGeluBackward", {"dx", op.dx}, {"a", op.a}, {"b", op.b}, Transpose::no);
+  check_same_type("MatmulGeluBackward", {"dx", op.dx}, {"a", op.a});
   check_same_matrix("MatmulGeluBackward", {"x", op.x}, {"dx", op.dx});
 }
 
 void check(const WeightGradient& op) {
-  for (const Operand& x : {Operand{"dy", op.dy}, {"x", op.x}}) {
-    check_dtype("WeightGradient", x, DType::f32);
-  }
+  check_same_type("WeightGradient", {"x", op.x}, {"dy", op.dy});
   require(op.dy.rows() == op.x.rows(), "WeightGradient",
           fmt::format("dy {} and x {} differ in their rows", op.dy.shape().to_string(),
                       op.x.shape().to_string()));
@@ -192,6 +217,7 @@ void check(const Rope& op) {
   const Operand x{"x", op.x};
   const Operand cos{"cos", op.cos};
   check_sequences("Rope", x);
+  check_dtype("Rope", cos, DType::f32);
   check_same_matrix("Rope", {"sin", op.sin}, cos);
   require(cos.rows() >= op.x.dim(1), "Rope",
           fmt::format("{} has angles for {} positions of {}", cos.to_string(), cos.rows(),
@@ -225,34 +251,36 @@ void check(const AttentionBackward& op) {
 }
 
 void check(const Swiglu& op) {
-  check_dtype("Swiglu", {"out", op.out}, DType::f32);
-  check_matrix("Swiglu", {"gate_up", op.gate_up}, op.out.rows(), 2 * op.out.cols());
+  check_same_type("Swiglu", {"gate_up", op.gate_up}, {"out", op.out});
+  check_size("Swiglu", {"gate_up", op.gate_up}, op.out.rows(), 2 * op.out.cols());
 }
 
 void check(const SwigluBackward& op) {
-  check_dtype("SwigluBackward", {"dout", op.dout}, DType::f32);
-  check_matrix("SwigluBackward", {"gate_up", op.gate_up}, op.dout.rows(), 2 * op.dout.cols());
+  check_same_type("SwigluBackward", {"gate_up", op.gate_up}, {"dout", op.dout});
+  check_size("SwigluBackward", {"gate_up", op.gate_up}, op.dout.rows(), 2 * op.dout.cols());
   check_same_matrix("SwigluBackward", {"dgate_up", op.dgate_up}, {"gate_up", op.gate_up});
 }
 
 void check(const Embedding& op) {
+  check_same_type("Embedding", {"weight", op.weight}, {"out", op.out});
   check_embedding("Embedding", {"out", op.out}, {"tokens", op.tokens}, {"weight", op.weight},
                   {"position", op.position});
 }
 
 void check(const EmbeddingBackward& op) {
+  check_dtype("EmbeddingBackward", {"dweight", op.dweight}, DType::f32);
   check_embedding("EmbeddingBackward", {"dout", op.dout}, {"tokens", op.tokens},
                   {"dweight", op.dweight}, {"dposition", op.dposition});
 }
 
 void check(const RowMax& op) {
-  check_dtype("RowMax", {"logits", op.logits}, DType::f32);
+  check_float("RowMax", {"logits", op.logits});
   check_count("RowMax", {"max", op.max}, op.logits.rows());
 }
 
 void check(const CrossEntropySums& op) {
   const std::int64_t rows = op.logits.rows();
-  check_dtype("CrossEntropySums", {"logits", op.logits}, DType::f32);
+  check_float("CrossEntropySums", {"logits", op.logits});
   check_matrix("CrossEntropySums", {"sums", op.sums}, 2, rows);
   check_count("CrossEntropySums", {"max", op.max}, rows);
   check_count("CrossEntropySums", {"targets", op.targets}, rows, DType::i32);
@@ -266,7 +294,7 @@ void check(const CrossEntropyLoss& op) {
 
 void check(const CrossEntropyBackward& op) {
   const std::int64_t rows = op.logits.rows();
-  check_dtype("CrossEntropyBackward", {"logits", op.logits}, DType::f32);
+  check_float("CrossEntropyBackward", {"logits", op.logits});
   check_matrix("CrossEntropyBackward", {"sums", op.sums}, 2, rows);
   check_count("CrossEntropyBackward", {"max", op.max}, rows);
   check_count("CrossEntropyBackward", {"targets", op.targets}, rows, DType::i32);
@@ -279,6 +307,7 @@ void check(const SumOfSquares& op) {
 
 void check(const AdamW& op) {
   const Operand parameter{"parameter", op.parameter};
+  check_dtype("AdamW", parameter, DType::f32);
   check_same_count("AdamW", {"exp_avg", op.exp_avg}, parameter);
   check_same_count("AdamW", {"exp_avg_sq", op.exp_avg_sq}, parameter);
   check_same_count("AdamW", {"gradient", op.gradient}, parameter);

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "tensor/cpu/cpu_kernels.h"
-#include "tensor/cpu/host_stream.h"
+#include "tensor/host_stream.h"
 #include "tensor/device.h"
 
 namespace redspine {

@@ -110,12 +110,13 @@ class Block {
       warps_.assign((count + 31) / 32, {});
       order_.resize(count);
       std::iota(order_.begin(), order_.end(), 0U);
-      for (std::size_t i = 0; i < count; ++i) {
-        const auto n = static_cast<unsigned>(i);
-        warps_[i / 32].existing |= 1U << i % 32;
-        threads_[i].index = {n % grid.threads.x, n / grid.threads.x % grid.threads.y,
-                             n / (grid.threads.x * grid.threads.y)};
-      }
+      for (std::size_t i = 0; i < count; ++i) warps_[i / 32].existing |= 1U << i % 32;
+    }
+    // Blocks of as many threads may have another shape.
+    for (std::size_t i = 0; i < count; ++i) {
+      const auto n = static_cast<unsigned>(i);
+      threads_[i].index = {n % grid.threads.x, n / grid.threads.x % grid.threads.y,
+                           n / (grid.threads.x * grid.threads.y)};
     }
   }
 
