@@ -40,6 +40,8 @@ class Device {
   /// `bytes` of zeroed memory, aligned to 64 bytes or more. Throws Error where there is none.
   virtual void* allocate(std::size_t bytes) = 0;
   virtual void deallocate(void* memory) noexcept = 0;
+  /// Of the device's memory: by all processes on a GPU, by this one on the CPU.
+  virtual std::int64_t used_bytes() const = 0;
 
   /// Copies and fills on the compute stream. Counts and dtypes must agree.
   /// `upload` and `download` are from and to host memory; `download` returns when it is done.

@@ -19,8 +19,6 @@ namespace {
 // Gives out an address with nothing behind it, and adds up what was asked for.
 class CountingDevice final : public Device {
  public:
-  std::int64_t bytes() const { return bytes_; }
-
   DeviceKind kind() const override { return DeviceKind::cpu; }
   std::string description() const override { return "a device that counts"; }
   std::string bus_id() const override { return ""; }
@@ -31,6 +29,7 @@ class CountingDevice final : public Device {
     return &address_;
   }
   void deallocate(void*) noexcept override {}
+  std::int64_t used_bytes() const override { return bytes_; }
   void upload(TensorView, ConstTensorView) override {}
   void download(TensorView, ConstTensorView) override {}
   void copy(TensorView, ConstTensorView) override {}
@@ -60,11 +59,11 @@ MemoryPlan plan_memory(const Config& config, const RankGroup& world) {
   const ParameterStore& parameters = model.parameters();
   const GradientReducer reducer(device, mesh, parameters.buckets(), 1);
   const BatchFeed feed(device, shape);
-  const std::int64_t of_model = device.bytes();
+  const std::int64_t of_model = device.used_bytes();
   const Optimizer optimizer(config.optimizer, device, model.parameters());
   const auto gradients = static_cast<std::int64_t>(parameters.gradients().bytes());
   const std::int64_t values = parameters.bytes() - gradients;
-  const std::array<std::int64_t, 4> mine = {values, gradients, device.bytes() - of_model,
+  const std::array<std::int64_t, 4> mine = {values, gradients, device.used_bytes() - of_model,
                                             of_model - values - gradients};
   std::array<double, 4> most{};
   std::copy(mine.begin(), mine.end(), most.begin());

@@ -26,6 +26,7 @@ class CpuDevice : public Device {
 
   void* allocate(std::size_t bytes) override;
   void deallocate(void* memory) noexcept override;
+  std::int64_t used_bytes() const override;
 
   void upload(TensorView to, ConstTensorView from_host) override { copy(to, from_host); }
   void download(TensorView to_host, ConstTensorView from) override { copy(to_host, from); }

@@ -122,6 +122,13 @@ void* CudaDevice::allocate(std::size_t bytes) {
 
 void CudaDevice::deallocate(void* memory) noexcept { cudaFree(memory); }
 
+std::int64_t CudaDevice::used_bytes() const {
+  std::size_t free = 0;
+  std::size_t total = 0;
+  check_cuda(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
+  return static_cast<std::int64_t>(total - free);
+}
+
 void CudaDevice::upload(TensorView to, ConstTensorView from_host) {
   check_same(to, from_host);
   copier_.upload(to.raw(), from_host.raw(), to.bytes());

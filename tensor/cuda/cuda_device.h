@@ -32,6 +32,7 @@ class CudaDevice final : public Device {
 
   void* allocate(std::size_t bytes) override;
   void deallocate(void* memory) noexcept override;
+  std::int64_t used_bytes() const override;
 
   void upload(TensorView to, ConstTensorView from_host) override;
   void download(TensorView to_host, ConstTensorView from) override;

@@ -1,3 +1,6 @@
+// What there is of CUDA, before a device is made.
+
+#include <cublasLt.h>
 #include <cuda_runtime.h>
 #include <fmt/format.h>
 
@@ -14,7 +17,9 @@ int num_cuda_devices() {
 std::string cuda_description() {
   int runtime = 0;
   check_cuda(cudaRuntimeGetVersion(&runtime), "cudaRuntimeGetVersion");
-  return fmt::format("{}.{}", runtime / 1000, runtime % 1000 / 10);
+  const std::size_t cublas = cublasLtGetVersion();
+  return fmt::format("{}.{}, cuBLASLt {}.{}.{}", runtime / 1000, runtime % 1000 / 10,
+                     cublas / 10000, cublas / 100 % 100, cublas % 100);
 }
 
 }  // namespace redspine

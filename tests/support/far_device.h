@@ -17,13 +17,12 @@ class FarDevice final : public Device {
   std::string bus_id() const override { return "0000:00:00.0"; }
   const Kernels& kernels() const override { throw Error("a far device has no kernels"); }
 
-  /// Of everything that was allocated so far.
-  std::int64_t allocated_bytes() const { return allocated_bytes_; }
-
   void* allocate(std::size_t bytes) override {
     allocated_bytes_ += static_cast<std::int64_t>(bytes);
     return moved(near_->allocate(bytes), kDistance);
   }
+  /// Of everything that was allocated so far.
+  std::int64_t used_bytes() const override { return allocated_bytes_; }
   void deallocate(void* memory) noexcept override { near_->deallocate(moved(memory, -kDistance)); }
 
   void upload(TensorView to, ConstTensorView from_host) override { write(to, from_host); }
