@@ -2,9 +2,9 @@
 // Callers use the functions of tensor/ops.h, which check shapes once; a backend trusts them.
 //
 // Every kernel runs on the device's compute stream. For each output the argument struct says
-// *written* (old content is not read), *accumulated* (+=) or *in place*. Sums over rows have one
-// fixed order that does not depend on the number of threads; only products leave their order to the
-// BLAS library, which is the same from run to run at one number of threads.
+// *written* (old content is not read), *accumulated* (+=) or *in place*. Every sum has one fixed
+// order on a backend, so that two runs give the same bits; on the CPU it does not depend on the
+// number of threads either.
 //
 // Shapes: B micro-batch, T sequence, D hidden, H heads, K head size, F MLP size, V vocabulary,
 // N = B*T rows; lower case is this rank's share.

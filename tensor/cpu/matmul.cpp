@@ -1,107 +1,119 @@
-#include <cblas-openblas.h>
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <limits>
-
 #include "tensor/cpu/column_sums.h"
 #include "tensor/cpu/cpu_kernels.h"
 #include "tensor/cpu/gelu.h"
-#include "tensor/cpu/partition.h"
-#include "tensor/error.h"
+#include "tensor/cpu/gemm.h"
 
 namespace redspine {
 namespace {
 
-blasint blas_size(std::int64_t size) {
-  if (size > std::numeric_limits<blasint>::max()) {
-    throw Error(fmt::format("Matmul: a dim of {} is beyond the BLAS library's limit of {}", size,
-                            std::numeric_limits<blasint>::max()));
+GemmOperand rows_of(ConstTensorView view) { return {view.data<float>(), view.cols(), 1}; }
+GemmOperand columns_of(ConstTensorView view) { return {view.data<float>(), 1, view.cols()}; }
+
+// out = A B, where b gives the columns of B.
+Gemm product(TensorView out, ConstTensorView a, GemmOperand b) {
+  return {.out = out.data<float>(),
+          .out_stride = out.cols(),
+          .m = out.rows(),
+          .n = out.cols(),
+          .k = a.cols(),
+          .a = rows_of(a),
+          .b = b};
+}
+
+const float* data_or_null(ConstTensorView view) {
+  return view.count() == 0 ? nullptr : view.data<float>();
+}
+
+// out = gelu(x), where x is the product.
+template <class Kind>
+class GeluEpilogue final : public GemmEpilogue {
+ public:
+  GeluEpilogue(TensorView out, TensorView x)
+      : out_(out.data<float>()), x_(x.data<float>()), stride_(x.cols()) {}
+
+  void finish(const GemmTile& tile) const override {
+    for (std::int64_t r = 0; r < tile.num_rows; ++r) {
+      const std::int64_t begin = (tile.row + r) * stride_ + tile.col;
+      float* out = out_ + begin;
+      const float* x = x_ + begin;
+#pragma omp simd
+      for (std::int64_t c = 0; c < tile.num_cols; ++c) out[c] = Kind::value(x[c]);
+    }
   }
-  return static_cast<blasint>(size);
-}
 
-CBLAS_TRANSPOSE blas_transpose(Transpose transpose) {
-  return transpose == Transpose::yes ? CblasTrans : CblasNoTrans;
-}
-
-struct Operand {
-  ConstTensorView view;
-  Transpose transpose = Transpose::no;
-
-  std::int64_t rows() const { return transpose == Transpose::yes ? view.cols() : view.rows(); }
+ private:
+  float* out_;
+  const float* x_;
+  std::int64_t stride_;
 };
 
-// out = A B + beta * out; out is not read where beta is 0.
-void multiply(TensorView out, const Operand& a, const Operand& b, float beta) {
-  const std::int64_t m = out.rows();
-  const std::int64_t n = out.cols();
-  const std::int64_t k = b.rows();
-  if (m == 0 || n == 0) return;
-  if (k == 0) {
-    if (beta == 0.0F) std::fill_n(out.data<float>(), m * n, 0.0F);
-    return;
+// dx *= gelu'(x), where dx is the product.
+template <class Kind>
+class GeluBackwardEpilogue final : public GemmEpilogue {
+ public:
+  GeluBackwardEpilogue(TensorView dx, ConstTensorView x)
+      : dx_(dx.data<float>()), x_(x.data<float>()), stride_(dx.cols()) {}
+
+  void finish(const GemmTile& tile) const override {
+    for (std::int64_t r = 0; r < tile.num_rows; ++r) {
+      const std::int64_t begin = (tile.row + r) * stride_ + tile.col;
+      float* dx = dx_ + begin;
+      const float* x = x_ + begin;
+#pragma omp simd
+      for (std::int64_t c = 0; c < tile.num_cols; ++c) dx[c] *= Kind::slope(x[c]);
+    }
   }
-  cblas_sgemm(CblasRowMajor, blas_transpose(a.transpose), blas_transpose(b.transpose), blas_size(m),
-              blas_size(n), blas_size(k), 1.0F, a.view.data<float>(), blas_size(a.view.cols()),
-              b.view.data<float>(), blas_size(b.view.cols()), beta, out.data<float>(),
-              blas_size(n));
-}
 
-void add_bias(TensorView x, ConstTensorView bias_view) {
-  if (bias_view.count() == 0) return;
-  const std::int64_t cols = x.cols();
-  float* values = x.data<float>();
-  const float* bias = bias_view.data<float>();
-  for_each_row(x.rows(), cols, [=](std::int64_t row) {
-    float* x_row = values + row * cols;
-#pragma omp simd
-    for (std::int64_t c = 0; c < cols; ++c) x_row[c] += bias[c];
-  });
+ private:
+  float* dx_;
+  const float* x_;
+  std::int64_t stride_;
+};
+
+template <class Kind>
+void multiply_gelu(const MatmulGelu& op) {
+  const GeluEpilogue<Kind> epilogue(op.out, op.x);
+  Gemm gemm = product(op.x, op.a, rows_of(op.b));
+  gemm.bias = data_or_null(op.bias);
+  gemm.epilogue = &epilogue;
+  multiply(gemm);
 }
 
 template <class Kind>
-void apply_gelu(TensorView out_view, ConstTensorView x_view) {
-  float* out = out_view.data<float>();
-  const float* x = x_view.data<float>();
-  for_each_block(x_view.count(), [=](std::int64_t begin, std::int64_t end) {
-#pragma omp simd
-    for (std::int64_t i = begin; i < end; ++i) out[i] = Kind::value(x[i]);
-  });
-}
-
-template <class Kind>
-void multiply_by_slope(TensorView dx_view, ConstTensorView x_view) {
-  float* dx = dx_view.data<float>();
-  const float* x = x_view.data<float>();
-  for_each_block(x_view.count(), [=](std::int64_t begin, std::int64_t end) {
-#pragma omp simd
-    for (std::int64_t i = begin; i < end; ++i) dx[i] *= Kind::slope(x[i]);
-  });
+void multiply_gelu_backward(const MatmulGeluBackward& op) {
+  const GeluBackwardEpilogue<Kind> epilogue(op.dx, op.x);
+  Gemm gemm = product(op.dx, op.a, columns_of(op.b));
+  gemm.epilogue = &epilogue;
+  multiply(gemm);
 }
 
 }  // namespace
 
 void CpuKernels::run(const Matmul& op) const {
-  multiply(op.out, {op.a}, {op.b, op.transpose_b}, 0.0F);
-  add_bias(op.out, op.bias);
+  Gemm gemm =
+      product(op.out, op.a, op.transpose_b == Transpose::yes ? rows_of(op.b) : columns_of(op.b));
+  gemm.bias = data_or_null(op.bias);
+  multiply(gemm);
 }
 
 void CpuKernels::run(const MatmulGelu& op) const {
-  multiply(op.x, {op.a}, {op.b, Transpose::yes}, 0.0F);
-  add_bias(op.x, op.bias);
-  op.kind == GeluKind::tanh ? apply_gelu<GeluTanh>(op.out, op.x)
-                            : apply_gelu<GeluExact>(op.out, op.x);
+  op.kind == GeluKind::tanh ? multiply_gelu<GeluTanh>(op) : multiply_gelu<GeluExact>(op);
 }
 
 void CpuKernels::run(const MatmulGeluBackward& op) const {
-  multiply(op.dx, {op.a}, {op.b}, 0.0F);
-  op.kind == GeluKind::tanh ? multiply_by_slope<GeluTanh>(op.dx, op.x)
-                            : multiply_by_slope<GeluExact>(op.dx, op.x);
+  op.kind == GeluKind::tanh ? multiply_gelu_backward<GeluTanh>(op)
+                            : multiply_gelu_backward<GeluExact>(op);
 }
 
 void CpuKernels::run(const WeightGradient& op) const {
-  multiply(op.dweight, {op.dy, Transpose::yes}, {op.x}, 1.0F);
+  multiply({.out = op.dweight.data<float>(),
+            .out_stride = op.dweight.cols(),
+            .m = op.dweight.rows(),
+            .n = op.dweight.cols(),
+            .k = op.dy.rows(),
+            .a = columns_of(op.dy),
+            .b = columns_of(op.x),
+            .update = Update::accumulate});
   if (op.dbias.count() != 0) add_columns(op.dbias, op.dy);
 }
 

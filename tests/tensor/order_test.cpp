@@ -145,16 +145,39 @@ std::vector<Case> elementwise_cases() {
   };
 }
 
-// The products are left to the BLAS library; what is fused to them is not.
+// Inner dims beyond one block, and an output that several threads share.
 std::vector<Case> product_cases() {
-  return {{"BiasGradient", [](const Device& device, Operands& o) -> std::vector<TensorView> {
-             const WeightGradient op{.dweight = o.random(1, {kCols, 1}),
-                                     .dbias = o.random(2, {kCols}),
-                                     .dy = o.random(3, kMatrix),
-                                     .x = o.random(4, {kRows, 1})};
-             ops::run(device, op);
-             return {op.dbias};
-           }}};
+  constexpr std::int64_t kInner = 1100;
+  const auto gelu = [](const Device& device, Operands& o) -> std::vector<TensorView> {
+    const MatmulGelu op{.out = o.random(1, kMatrix),
+                        .x = o.random(2, kMatrix),
+                        .a = o.random(3, {kRows, kInner}),
+                        .b = o.random(4, {kCols, kInner}),
+                        .bias = o.random(5, {kCols}),
+                        .kind = GeluKind::tanh};
+    ops::run(device, op);
+    return {op.out, op.x};
+  };
+  const auto gelu_backward = [](const Device& device, Operands& o) -> std::vector<TensorView> {
+    const MatmulGeluBackward op{.dx = o.random(1, kMatrix),
+                                .a = o.random(2, {kRows, kInner}),
+                                .b = o.random(3, {kInner, kCols}),
+                                .x = o.random(4, kMatrix),
+                                .kind = GeluKind::exact};
+    ops::run(device, op);
+    return {op.dx};
+  };
+  const auto weight_gradient = [](const Device& device, Operands& o) -> std::vector<TensorView> {
+    const WeightGradient op{.dweight = o.random(1, kMatrix),
+                            .dbias = o.random(2, {kRows}),
+                            .dy = o.random(3, {kInner, kRows}),
+                            .x = o.random(4, {kInner, kCols})};
+    ops::run(device, op);
+    return {op.dweight, op.dbias};
+  };
+  return {{"MatmulGelu", gelu},
+          {"MatmulGeluBackward", gelu_backward},
+          {"WeightGradient", weight_gradient}};
 }
 
 std::vector<Case> vocabulary_cases() {
