@@ -103,6 +103,7 @@ class SafetensorsWriter {
   std::int64_t file_bytes_ = 0;  // before header_bytes_, whose making adds up the data
   std::string header_bytes_;
   std::int64_t position_ = 0;
+  std::int64_t handed_over_ = 0;  // up to here the medium is at work already
 };
 
 }  // namespace redspine

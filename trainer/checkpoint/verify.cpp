@@ -2,12 +2,10 @@
 
 #include <fmt/format.h>
 #include <sys/stat.h>
-#include <xxhash.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <memory>
 
 #include "tensor/error.h"
 #include "trainer/checkpoint/files.h"
@@ -23,17 +21,14 @@ bool is_safetensors(const std::string& name) { return name.ends_with(".safetenso
 
 std::string hash_of(const SafetensorsFile& file, const SafetensorsEntry& entry,
                     std::vector<std::byte>& buffer) {
-  const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state(XXH3_createState(),
-                                                                       XXH3_freeState);
-  XXH3_128bits_reset(state.get());
+  ContentHash hash;
   for (std::int64_t offset = 0; offset < entry.bytes(); offset += kBytesAtOnce) {
     const std::int64_t count = std::min(kBytesAtOnce, entry.bytes() - offset);
     const auto bytes = std::span(buffer).first(static_cast<std::size_t>(count));
     file.read_bytes(entry, offset, bytes);
-    XXH3_128bits_update(state.get(), bytes.data(), bytes.size());
+    hash.add(bytes);
   }
-  const XXH128_hash_t hash = XXH3_128bits_digest(state.get());
-  return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
+  return hash.text();
 }
 
 // Goes through a checkpoint and collects what is wrong with the part that is its own.
