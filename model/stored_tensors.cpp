@@ -249,16 +249,18 @@ void copy_slab_to_stored(std::span<float> stored, std::span<const float> slab_va
   }
 }
 
-void copy_region_to_slab(std::span<float> slab_values, std::span<const float> region_values,
-                         const StoredTensor& tensor, const StoredRegion& region) {
-  assert(slab_values.size() == region_values.size());
-  const std::int64_t num_rows = region.rows.size();
+void copy_rows_to_slab(std::span<float> slab_values, const StoredRows& from,
+                       const StoredTensor& tensor, const StoredRegion& region) {
+  assert(static_cast<std::int64_t>(slab_values.size()) == region.count());
+  assert(from.rows.begin >= region.rows.begin && from.rows.end <= region.rows.end);
+  const std::int64_t first = from.rows.begin - region.rows.begin;
   const std::int64_t num_columns = region.columns.size();
   if (tensor.orientation == Orientation::transposed) {
-    transpose(slab_values.data(), {num_columns, num_rows, num_rows}, region_values.data(),
-              num_columns);
+    transpose(slab_values.data() + first, {num_columns, from.rows.size(), region.rows.size()},
+              from.values, from.row_stride);
   } else {
-    std::copy(region_values.begin(), region_values.end(), slab_values.begin());
+    copy_rows(slab_values.data() + first * num_columns,
+              {from.rows.size(), num_columns, num_columns}, from.values, from.row_stride);
   }
 }
 

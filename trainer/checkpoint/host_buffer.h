@@ -1,6 +1,6 @@
 // Host memory for tensors that pass through, one after another: grows to the largest of them and is
-// never filled with zeros, which would cost as much as reading or writing a tensor. Where a device's
-// memory is the host's own, nothing passes through. Local.
+// never filled with zeros, which would cost as much as reading or writing a tensor. Where a
+// device's memory is the host's own, nothing passes through. Local.
 #pragma once
 
 #include <cstddef>

@@ -13,24 +13,92 @@
 namespace redspine {
 namespace {
 
-// Reads the rows and columns of `region` to values [rows][columns].
-void read_region(const TensorFiles& files, const std::string& name, const StoredTensor& tensor,
-                 const StoredRegion& region, std::span<float> values) {
-  const std::int64_t width = tensor.num_columns();
-  const std::int64_t row_size = region.columns.size();
-  if (row_size == width) {
-    files.read(name, region.rows.begin * width, values);
-    return;
-  }
-  for (std::int64_t row = 0; row < region.rows.size(); ++row) {
-    files.read(name, (region.rows.begin + row) * width + region.columns.begin,
-               values.subspan(static_cast<std::size_t>(row * row_size),
-                              static_cast<std::size_t>(row_size)));
-  }
-}
+// What is read at once: it stays in the cache until it is in its place.
+constexpr std::int64_t kElementsAtOnce = std::int64_t{1} << 18;
 
 Slab local_slab(const ParameterSpec& spec) {
   return {.parameter_shape = spec.global_shape, .dim = spec.sharded_dim, .range = spec.local};
+}
+
+// One part of a stored tensor and where this rank's share of it goes.
+struct Target {
+  StoredRegion region;
+  std::span<float> slab;
+};
+
+// Reads the rows of regions that lie side by side.
+class RegionReader {
+ public:
+  RegionReader(const TensorFiles& files, HostBuffer& buffer) : files_(files), buffer_(buffer) {}
+
+  void read(const std::string& name, const StoredTensor& tensor,
+            std::span<const Target> targets) const {
+    const Range rows = targets.front().region.rows;
+    const Range columns{targets.front().region.columns.begin, targets.back().region.columns.end};
+    const bool is_stored_so = tensor.orientation == Orientation::as_is && targets.size() == 1;
+    if (is_stored_so && columns.size() == tensor.num_columns()) {
+      files_.read(name, rows.begin * tensor.num_columns(), targets.front().slab);
+      return;
+    }
+    const std::int64_t num_rows =
+        std::max<std::int64_t>(1, kElementsAtOnce / std::max<std::int64_t>(1, columns.size()));
+    for (std::int64_t row = rows.begin; row < rows.end; row += num_rows) {
+      const Range piece{row, std::min(row + num_rows, rows.end)};
+      const float* values = read_rows(name, tensor, {piece, columns}).data();
+      for (const Target& target : targets) {
+        copy_rows_to_slab(target.slab,
+                          {.values = values + (target.region.columns.begin - columns.begin),
+                           .row_stride = columns.size(),
+                           .rows = piece},
+                          tensor, target.region);
+      }
+    }
+  }
+
+ private:
+  // To [rows][columns].
+  std::span<const float> read_rows(const std::string& name, const StoredTensor& tensor,
+                                   const StoredRegion& region) const {
+    const std::span<float> values = buffer_.take(region.count());
+    const std::int64_t width = tensor.num_columns();
+    const std::int64_t row_size = region.columns.size();
+    if (row_size == width) {
+      files_.read(name, region.rows.begin * width, values);
+      return values;
+    }
+    for (std::int64_t row = 0; row < region.rows.size(); ++row) {
+      files_.read(name, (region.rows.begin + row) * width + region.columns.begin,
+                  values.subspan(static_cast<std::size_t>(row * row_size),
+                                 static_cast<std::size_t>(row_size)));
+    }
+    return values;
+  }
+
+  const TensorFiles& files_;
+  HostBuffer& buffer_;
+};
+
+// Where each share is read to: its own place, or one in `passing` that is uploaded later.
+void give_host_memory(std::vector<Target>& targets, const std::vector<TensorView>& places,
+                      const Device& device, HostBuffer& passing) {
+  std::int64_t count = 0;
+  for (const Target& target : targets) count += target.region.count();
+  std::span<float> rest = is_host_memory(device) ? std::span<float>() : passing.take(count);
+  for (std::size_t i = 0; i < targets.size(); ++i) {
+    const auto size = static_cast<std::size_t>(targets[i].region.count());
+    targets[i].slab = is_host_memory(device) ? host_values(places[i]) : rest.first(size);
+    if (!is_host_memory(device)) rest = rest.subspan(size);
+  }
+}
+
+// How many of `targets` lie side by side, from the first on: they can be read as one.
+std::size_t num_adjoining(std::span<const Target> targets) {
+  std::size_t count = 1;
+  while (count < targets.size() &&
+         targets[count].region.columns.begin == targets[count - 1].region.columns.end) {
+    ++count;
+  }
+  return count;
 }
 
 // Under our names, whoever wrote them, and each checked.
@@ -98,23 +166,27 @@ void load_part(const TensorFiles& files, std::span<const StoredTensor> tensors, 
   for (const Parameter& parameter : store.parameters()) {
     parameters[parameter.spec.name] = &parameter;
   }
-  HostBuffer region_buffer;
-  HostBuffer slab_buffer;
+  HostBuffer buffer;
+  HostBuffer passing;  // not used where the device's memory is the host's
+  const RegionReader reader(files, buffer);
   for (const StoredTensor& tensor : tensors) {
-    const std::string name = prefix_of(part) + tensor.name;
+    std::vector<Target> targets;
+    std::vector<TensorView> places;
     for (const StoredPart& stored : tensor.parts) {
       const Parameter& parameter = *parameters.at(stored.parameter);
       const StoredRegion region = region_of(tensor, stored, local_slab(parameter.spec));
-      const std::span<float> slab = slab_buffer.take(region.count());
-      if (tensor.orientation == Orientation::as_is) {
-        read_region(files, name, tensor, region, slab);
-      } else {
-        const std::span<float> values = region_buffer.take(region.count());
-        read_region(files, name, tensor, region, values);
-        copy_region_to_slab(slab, values, tensor, region);
-      }
-      device.upload(flat.slice(parameter.offset, region.count()),
-                    host_view(std::span<const float>(slab)));
+      places.push_back(flat.slice(parameter.offset, region.count()));
+      targets.push_back({.region = region, .slab = {}});
+    }
+    give_host_memory(targets, places, device, passing);
+    for (std::size_t first = 0; first < targets.size();) {
+      const std::size_t count = num_adjoining(std::span(targets).subspan(first));
+      reader.read(prefix_of(part) + tensor.name, tensor, std::span(targets).subspan(first, count));
+      first += count;
+    }
+    if (is_host_memory(device)) continue;
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      device.upload(places[i], host_view(std::span<const float>(targets[i].slab)));
     }
   }
 }
