@@ -233,7 +233,8 @@ int evaluate(const MpiSession& session, Words words) {
   BatchFeed feed(*device, order.shape);
   return run_or_abort(session, [&] {
     agree(world, [&] {
-      load_weights(order.model.directory, order.model.config, model.parameters(), *device);
+      load_weights(order.model.directory, order.model.config,
+                   {.store = model.parameters(), .device = *device});
       return true;
     });
     tell_warnings(world, threads);

@@ -161,7 +161,8 @@ int sample(const MpiSession& session, Words words) {
                  {*device, mesh, dtype_of(order.run.precision)});
   return run_or_abort(session, [&] {
     agree(world, [&] {
-      load_weights(order.model.directory, config, next.model().parameters(), *device);
+      load_weights(order.model.directory, config,
+                   {.store = next.model().parameters(), .device = *device});
       return true;
     });
     tell_warnings(world, threads);

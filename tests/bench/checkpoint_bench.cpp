@@ -126,8 +126,8 @@ class Bench {
       cold(checkpoint, [&] { read_plain(checkpoint); });
       plain_read.push_back(cold(checkpoint, [&] { read_plain(checkpoint); }));
       load.push_back(cold(checkpoint, [&] {
-        load_state(checkpoint, config_.model, trainer_.model().parameters(), trainer_.tensors(),
-                   *device_);
+        load_state(checkpoint, config_.model, trainer_.tensors(),
+                   {.store = trainer_.model().parameters(), .device = *device_});
       }));
       verify.push_back(cold(checkpoint, [&] {
         if (!verify_checkpoint(checkpoint, Verification::full).empty()) throw Error("is damaged");

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
+#include <future>
 #include <set>
 #include <unordered_map>
 
@@ -101,6 +103,89 @@ std::size_t num_adjoining(std::span<const Target> targets) {
   return count;
 }
 
+// One tensor that is to be read, and the flat buffer that has its parts.
+struct Job {
+  const TensorFiles* files;
+  const StoredTensor* tensor;
+  std::string name;
+  TensorView flat;
+};
+
+class Loader {
+ public:
+  explicit Loader(const LoadTarget& target) : target_(target) {
+    for (const Parameter& parameter : target.store.parameters()) {
+      parameters_[parameter.spec.name] = &parameter;
+    }
+  }
+
+  void add(const TensorFiles& files, std::span<const StoredTensor> tensors, StatePart part,
+           TensorView flat) {
+    for (const StoredTensor& tensor : tensors) {
+      jobs_.push_back({&files, &tensor, prefix_of(part) + tensor.name, flat});
+    }
+  }
+
+  /// Two at once where the device allows it: one waits for the disk, the other puts in place.
+  void run() {
+    std::future<void> other;
+    if (is_host_memory(target_.device)) {
+      other = std::async(std::launch::async, [this] { read_in_turn({}); });
+    }
+    read_in_turn(target_.keep_going);
+    if (other.valid()) other.get();
+  }
+
+ private:
+  struct Buffers {
+    HostBuffer rows;
+    HostBuffer passing;  // not used where the device's memory is the host's
+  };
+
+  void read_in_turn(const KeepGoing& keep_going) {
+    Buffers buffers;
+    try {
+      for (std::size_t i = 0; (i = next_++) < jobs_.size();) {
+        if (!goes_on(keep_going)) {
+          next_ = jobs_.size();
+          return;
+        }
+        read(jobs_[i], buffers);
+      }
+    } catch (...) {
+      next_ = jobs_.size();
+      throw;
+    }
+  }
+
+  void read(const Job& job, Buffers& buffers) const {
+    std::vector<Target> targets;
+    std::vector<TensorView> places;
+    for (const StoredPart& part : job.tensor->parts) {
+      const Parameter& parameter = *parameters_.at(part.parameter);
+      const StoredRegion region = region_of(*job.tensor, part, local_slab(parameter.spec));
+      places.push_back(job.flat.slice(parameter.offset, region.count()));
+      targets.push_back({.region = region, .slab = {}});
+    }
+    give_host_memory(targets, places, target_.device, buffers.passing);
+    const RegionReader reader(*job.files, buffers.rows);
+    for (std::size_t first = 0; first < targets.size();) {
+      const std::size_t count = num_adjoining(std::span(targets).subspan(first));
+      reader.read(job.name, *job.tensor, std::span(targets).subspan(first, count));
+      first += count;
+    }
+    if (is_host_memory(target_.device)) return;
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      target_.device.upload(places[i], host_view(std::span<const float>(targets[i].slab)));
+    }
+  }
+
+  const LoadTarget& target_;
+  std::unordered_map<std::string, const Parameter*> parameters_;
+  std::vector<Job> jobs_;
+  std::atomic<std::size_t> next_ = 0;
+};
+
 // Under our names, whoever wrote them, and each checked.
 TensorFiles open_weights(const std::string& directory, const std::vector<StoredTensor>& stored) {
   TensorFiles files = TensorFiles::open(directory, "model");
@@ -160,50 +245,20 @@ void check_tensors(const TensorFiles& files, std::span<const StoredTensor> tenso
   mistakes.throw_if_any();
 }
 
-void load_part(const TensorFiles& files, std::span<const StoredTensor> tensors, StatePart part,
-               const ParameterStore& store, TensorView flat, Device& device) {
-  std::unordered_map<std::string, const Parameter*> parameters;
-  for (const Parameter& parameter : store.parameters()) {
-    parameters[parameter.spec.name] = &parameter;
-  }
-  HostBuffer buffer;
-  HostBuffer passing;  // not used where the device's memory is the host's
-  const RegionReader reader(files, buffer);
-  for (const StoredTensor& tensor : tensors) {
-    std::vector<Target> targets;
-    std::vector<TensorView> places;
-    for (const StoredPart& stored : tensor.parts) {
-      const Parameter& parameter = *parameters.at(stored.parameter);
-      const StoredRegion region = region_of(tensor, stored, local_slab(parameter.spec));
-      places.push_back(flat.slice(parameter.offset, region.count()));
-      targets.push_back({.region = region, .slab = {}});
-    }
-    give_host_memory(targets, places, device, passing);
-    for (std::size_t first = 0; first < targets.size();) {
-      const std::size_t count = num_adjoining(std::span(targets).subspan(first));
-      reader.read(prefix_of(part) + tensor.name, tensor, std::span(targets).subspan(first, count));
-      first += count;
-    }
-    if (is_host_memory(device)) continue;
-    for (std::size_t i = 0; i < places.size(); ++i) {
-      device.upload(places[i], host_view(std::span<const float>(targets[i].slab)));
-    }
-  }
-}
-
 void load_state(const std::string& directory, const ModelConfig& config,
-                const ParameterStore& store, const TrainingTensors& tensors, Device& device) {
+                const TrainingTensors& tensors, const LoadTarget& target) {
   const std::vector<StoredTensor> stored = stored_tensors(config);
   const TensorFiles model = TensorFiles::open(directory, "model");
   const TensorFiles optimizer = TensorFiles::open(directory, "optimizer");
   check_tensors(model, stored, StatePart::value);
   check_tensors(optimizer, stored, StatePart::exp_avg);
   check_tensors(optimizer, stored, StatePart::exp_avg_sq);
+  Loader loader(target);
   for (const StatePart part : kStateParts) {
-    load_part(part == StatePart::value ? model : optimizer, stored, part, store,
-              view_of(tensors, part), device);
+    loader.add(part == StatePart::value ? model : optimizer, stored, part, view_of(tensors, part));
   }
-  store.refresh_working(device);
+  loader.run();
+  target.store.refresh_working(target.device);
 }
 
 void check_weights(const std::string& directory, const ModelConfig& config) {
@@ -223,12 +278,14 @@ void check_weights(const std::string& directory, const ModelConfig& config) {
 }
 
 void load_weights(const std::string& directory, const ModelConfig& config,
-                  const ParameterStore& store, Device& device) {
+                  const LoadTarget& target) {
   check_weights(directory, config);
   const std::vector<StoredTensor> stored = stored_tensors(config);
-  load_part(open_weights(directory, stored), stored, StatePart::value, store, store.values(),
-            device);
-  store.refresh_working(device);
+  const TensorFiles files = open_weights(directory, stored);
+  Loader loader(target);
+  loader.add(files, stored, StatePart::value, target.store.values());
+  loader.run();
+  target.store.refresh_working(target.device);
 }
 
 }  // namespace redspine

@@ -18,6 +18,7 @@
 #include "trainer/checkpoint/safetensors.h"
 #include "trainer/checkpoint/save_plan.h"
 #include "trainer/checkpoint/tensor_gather.h"
+#include "trainer/checkpoint/verify.h"
 
 namespace redspine {
 namespace {
@@ -183,6 +184,7 @@ class CheckpointSaver::Work {
       if (world_.rank() == 0) drop_partial(step);
       throw;
     }
+    rotate(step);
   }
 
   // A model that is beyond repair must not take the place of one that is not.
@@ -244,7 +246,26 @@ class CheckpointSaver::Work {
     return manifest;
   }
 
-  // Rank 0: the small files, the manifest last, the name, and then what rotation takes.
+  // What goes, goes only once the new checkpoint has been read back.
+  void rotate(std::int64_t step) const {
+    std::vector<std::int64_t> superseded;
+    run_together(world_, [&] {
+      if (world_.rank() == 0) superseded = store_.superseded(step, options_.retention);
+    });
+    if (world_.sum(superseded.size()) == 0) return;
+    const std::string path = store_.path_of(step);
+    const auto problems = verify_checkpoint(path, Verification::from_medium, world_);
+    if (!problems.empty()) {
+      throw CollectiveError(
+          fmt::format("{} is damaged right after it was written, so older checkpoints stay: {}",
+                      path, problems.front()));
+    }
+    run_together(world_, [&] {
+      for (const std::int64_t old : superseded) store_.remove(old);
+    });
+  }
+
+  // Rank 0: the small files, the manifest last, and the name.
   void complete(Manifest manifest, const TrainingRecord& record) const {
     const std::string folder = store_.partial_path_of(record.progress.step);
     const auto add = [&](const std::string& name, const std::string& text) {
@@ -260,7 +281,6 @@ class CheckpointSaver::Work {
     write_text(folder + "/" + kManifestName, manifest_to_json(manifest));
     sync_folder(folder);
     store_.publish(record.progress.step);
-    store_.rotate(record.progress.step, options_.retention);
   }
 
   void drop_partial(std::int64_t step) const {

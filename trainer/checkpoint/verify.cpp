@@ -34,8 +34,12 @@ std::string hash_of(const SafetensorsFile& file, const SafetensorsEntry& entry,
 // Goes through a checkpoint and collects what is wrong with the part that is its own.
 class Verifier {
  public:
-  Verifier(std::string directory, Verification verification, VerifyShare share)
-      : directory_(std::move(directory)), verification_(verification), share_(share) {}
+  Verifier(std::string directory, Verification verification, VerifyShare share,
+           const KeepGoing& keep_going)
+      : directory_(std::move(directory)),
+        verification_(verification),
+        share_(share),
+        keep_going_(keep_going) {}
 
   std::vector<std::string> run() {
     try {
@@ -75,9 +79,11 @@ class Verifier {
       problems_.push_back(file.path() + ": the header differs from what was written");
       return;
     }
-    if (verification_ != Verification::full) return;
+    if (verification_ == Verification::sizes) return;
+    if (verification_ == Verification::from_medium) file.forget();
     for (const SafetensorsEntry& entry : file.header().entries) {
       if (!is_mine(entry.bytes())) continue;
+      if (!goes_on(keep_going_)) return;
       const auto hash = expected.tensors.find(entry.name);
       if (hash == expected.tensors.end()) {
         problems_.push_back(
@@ -99,6 +105,7 @@ class Verifier {
   std::string directory_;
   Verification verification_;
   VerifyShare share_;
+  const KeepGoing& keep_going_;
   std::vector<std::string> problems_;
   std::vector<std::int64_t> bytes_of_share_ =
       std::vector<std::int64_t>(static_cast<std::size_t>(share_.count));
@@ -108,15 +115,15 @@ class Verifier {
 }  // namespace
 
 std::vector<std::string> verify_checkpoint(const std::string& directory, Verification verification,
-                                           VerifyShare share) {
-  return Verifier(directory, verification, share).run();
+                                           VerifyShare share, const KeepGoing& keep_going) {
+  return Verifier(directory, verification, share, keep_going).run();
 }
 
 std::vector<std::string> verify_checkpoint(const std::string& directory, Verification verification,
-                                           const RankGroup& group) {
+                                           const RankGroup& group, const KeepGoing& keep_going) {
   std::string mine;
-  for (const std::string& problem :
-       verify_checkpoint(directory, verification, {.index = group.rank(), .count = group.size()})) {
+  for (const std::string& problem : verify_checkpoint(
+           directory, verification, {.index = group.rank(), .count = group.size()}, keep_going)) {
     mine += problem + '\n';
   }
   // Ranks find the same problems in headers and sizes.
