@@ -85,14 +85,14 @@ TEST_P(AStop, EndsAStartThatTakesLong) {
   EXPECT_EQ(run.hashes(6), other.hashes(6));
 }
 
+std::string name_of(const ::testing::TestParamInfo<SlowStart>& info) { return info.param.name; }
+
 INSTANTIATE_TEST_SUITE_P(BySignalOrFile, AStop,
                          ::testing::Values(SlowStart{"WhileItVerifies", 1, false, false},
                                            SlowStart{"WhileItLoads", 1, true, false},
                                            SlowStart{"WhileTwoRanksVerify", 2, false, true},
                                            SlowStart{"WhileTwoRanksLoad", 2, true, true}),
                          name_of);
-return info.param.name;
-});
 
 TEST(AStart, SaysWhatHasChangedSinceTheCheckpoint) {
   const CheckpointScene run;
