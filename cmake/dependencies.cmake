@@ -39,10 +39,3 @@ target_include_directories(openblas SYSTEM INTERFACE ${OPENBLAS_INCLUDE})
 target_link_libraries(openblas INTERFACE ${OPENBLAS_LIBRARY})
 target_link_options(openblas INTERFACE -Wl,-rpath,${OPENBLAS_FOLDER})
 
-# CUDA, cuBLAS, cuDNN and NCCL are looked for and reported; the sources are chosen by this result.
-set(REDSPINE_CUDA AUTO CACHE STRING "CUDA backend: AUTO or OFF")
-set(REDSPINE_CUDA_FOUND OFF)
-if(NOT REDSPINE_CUDA STREQUAL OFF)
-  find_package(CUDAToolkit QUIET)
-  set(REDSPINE_CUDA_FOUND ${CUDAToolkit_FOUND})
-endif()

@@ -1,13 +1,16 @@
 # `redspine_options` carries the flags that every target of ours is compiled with.
 add_library(redspine_options INTERFACE)
 target_include_directories(redspine_options INTERFACE ${PROJECT_SOURCE_DIR})
-target_compile_options(redspine_options INTERFACE -Wall -Wextra -Wshadow -Wconversion)
+# Flags of the C++ compiler; nvcc gets those that make sense for its host half in cmake/cuda.cmake.
+target_compile_options(redspine_options INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wshadow;-Wconversion>)
 target_link_libraries(redspine_options INTERFACE fmt::fmt Threads::Threads)
 if(REDSPINE_PORTABLE)
-  target_compile_options(redspine_options INTERFACE -march=x86-64-v3)
+  set(machine_flag -march=x86-64-v3)
 else()
-  target_compile_options(redspine_options INTERFACE -march=native)
+  set(machine_flag -march=native)
 endif()
+target_compile_options(redspine_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:${machine_flag}>)
 if(REDSPINE_SANITIZE)
   target_compile_options(redspine_options INTERFACE
     -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -O1)

@@ -29,6 +29,7 @@ int run_sample(Words words);
 int run_evaluate(Words words);
 int run_checkpoint(Words words);
 int run_trace(Words words);
+int run_bench(Words words);
 
 /// Whether --help is among the words.
 bool asks_for_help(Words words);

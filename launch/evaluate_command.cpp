@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "data/tokenizer.h"
+#include "launch/device_choice.h"
 #include "launch/fields.h"
 #include "launch/job.h"
 #include "launch/scalars.h"
@@ -45,6 +46,7 @@ po::options_description make_options() {
        "bytes; without it, what the checkpoint says")  //
       ("json", "one line of JSON")                     //
       ("help", "this text");
+  add_device_options(options);
   return options;
 }
 
@@ -56,6 +58,7 @@ struct Order {
   int num_tensor_ranks;
   std::unique_ptr<Tokenizer> tokenizer;  // null where none is known
   bool writes_json;
+  RunConfig run;  // the device
 };
 
 TokenFormat read_format(const std::string& word) {
@@ -141,7 +144,8 @@ Order read_order(Words words, int world_size) {
                 .sequence_length = length},
       .num_tensor_ranks = num_tensor_ranks,
       .tokenizer = find_tokenizer(model, values["tokenizer"].as<std::string>()),
-      .writes_json = values.contains("json")};
+      .writes_json = values.contains("json"),
+      .run = read_device_options(values)};
 }
 
 /// The bytes of text that the targets stand for: an end of text stands for none. Nothing where a
@@ -222,14 +226,15 @@ int evaluate(const MpiSession& session, Words words) {
   const RankGroup& world = session.world();
   const Order order = agree(world, [&] { return read_order(words, world.size()); });
   const JobThreads threads = agree_on_threads(world);
-  const auto device = make_cpu_device(threads.of(world));
-  const ProcessMesh mesh(world, order.num_tensor_ranks, *device);
-  const Placement placement{*device, mesh};
+  const auto device = agree_on_device(session, order.run, threads);
+  const ProcessMesh mesh(world, order.num_tensor_ranks, *device, order.run.collectives);
+  const Placement placement{*device, mesh, dtype_of(order.run.precision)};
   Gpt model(order.model.config, order.shape, 0, placement, InitialWeights::zero);
   BatchFeed feed(*device, order.shape);
   return run_or_abort(session, [&] {
     agree(world, [&] {
-      load_weights(order.model.directory, order.model.config, model.parameters(), *device);
+      load_weights(order.model.directory, order.model.config,
+                   {.store = model.parameters(), .device = *device});
       return true;
     });
     tell_warnings(world, threads);

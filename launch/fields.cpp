@@ -21,6 +21,10 @@ struct Words<Precision> {
   static constexpr std::array<std::string_view, 2> kAll = {"fp32", "bf16"};
 };
 template <>
+struct Words<Collectives> {
+  static constexpr std::array<std::string_view, 3> kAll = {"auto", "nccl", "mpi"};
+};
+template <>
 struct Words<Family> {
   static constexpr std::array<std::string_view, 2> kAll = {"gpt2", "llama"};
 };
@@ -76,6 +80,7 @@ std::vector<Field> fields_of(Config& config) {
       {"run.seed", &run.seed},
       {"run.device", choice(run.device)},
       {"run.precision", choice(run.precision)},
+      {"run.collectives", choice(run.collectives)},
 
       {"model.family", choice(model.family)},
       {"model.num_layers", &model.num_layers},

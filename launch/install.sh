@@ -20,7 +20,7 @@ build=(
 )
 corpus=(bible-kjv bible-kjv-text)
 test=(
-  libgtest-dev
+  libgtest-dev libboost-context-dev
   clang clang-format clang-tidy libomp-dev ccache
   slurmctld slurmd slurm-client munge
   iproute2 procps

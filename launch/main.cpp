@@ -14,13 +14,14 @@
 namespace redspine {
 namespace {
 
-const std::array<Command, 6>& commands() {
-  static const std::array<Command, 6> kAll = {{
+const std::array<Command, 7>& commands() {
+  static const std::array<Command, 7> kAll = {{
       {"train", "train a model; under mpirun or srun, on many ranks", run_train},
       {"tokenize", "turn text into token files", run_tokenize},
       {"trace", "show which documents a training step read", run_trace},
       {"sample", "text from a checkpoint", run_sample},
       {"evaluate", "how well a checkpoint predicts a text", run_evaluate},
+      {"bench", "how fast a configuration would train here, and in how much memory", run_bench},
       {"checkpoint", "look into checkpoints, check, compare and convert them", run_checkpoint},
   }};
   return kAll;

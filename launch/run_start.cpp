@@ -142,13 +142,14 @@ void tell_start(const std::optional<ResumePoint>& resumed, const Config& config,
 
 }  // namespace
 
-RunStart start_run(const RankGroup& world, const EffectiveConfig& effective) {
+RunStart start_run(const RankGroup& world, const EffectiveConfig& effective, RequestWatch& watch) {
   const Config& config = effective.config;
   const std::string directory = run_directory(config.run);
   const auto find = [&](const CheckpointStore& store) {
     const ResumeOptions options{
         .resume = config.checkpoint.resume,
-        .verification = config.checkpoint.verify ? Verification::full : Verification::sizes};
+        .verification = config.checkpoint.verify ? Verification::full : Verification::sizes,
+        .keep_going = [&watch] { return !watch.is_stop_asked(); }};
     return agree_with_places(world, effective, [&] {
       auto resumed = find_resume_point(
           options, store, world, [&](const std::string& text) { tell(world, "warning: " + text); });
@@ -175,6 +176,12 @@ RunStart start_run(const RankGroup& world, const EffectiveConfig& effective) {
   });
   CheckpointStore store(directory + "/checkpoints", world.all_gather(run_id).front());
   if (is_automatic) resumed = find(store);
+  // With nothing to resume from there is nothing that takes long.
+  const Requests requests = resumed ? agree_on(watch.poll(), world) : Requests{};
+  if (requests.stops()) {
+    return {
+        .lock = std::move(lock), .store = std::move(store), .resumed = {}, .requests = requests};
+  }
   on_rank_0(world, effective, [&] {
     write_config(config);
     for (const std::string& path : store.remove_stale_partials()) {
@@ -183,7 +190,10 @@ RunStart start_run(const RankGroup& world, const EffectiveConfig& effective) {
     if (!is_automatic) set_aside_after(store, resumed ? resumed->record.progress.step : -1);
     tell_start(resumed, config, world);
   });
-  return {.lock = std::move(lock), .store = std::move(store), .resumed = std::move(resumed)};
+  return {.lock = std::move(lock),
+          .store = std::move(store),
+          .resumed = std::move(resumed),
+          .requests = requests};
 }
 
 }  // namespace redspine

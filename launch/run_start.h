@@ -10,6 +10,7 @@
 #include "trainer/checkpoint/resume.h"
 #include "trainer/checkpoint/run_lock.h"
 #include "trainer/checkpoint/store.h"
+#include "trainer/requests.h"
 
 namespace redspine {
 
@@ -17,11 +18,13 @@ struct RunStart {
   std::unique_ptr<RunLock> lock;  // rank 0 has it
   CheckpointStore store;
   std::optional<ResumePoint> resumed;
+  Requests requests;  // where they stop the run, it is to end without more ado
 };
 
 /// Makes the run's directory, with the effective configuration in it, or takes the one that is
 /// there. Says where the run starts, and what has changed since it was saved. Refuses together
-/// (agree.h) what the user has to change.
-RunStart start_run(const RankGroup& world, const EffectiveConfig& effective);
+/// (agree.h) what the user has to change. Asked to stop while it looks at a checkpoint, the run
+/// does not start.
+RunStart start_run(const RankGroup& world, const EffectiveConfig& effective, RequestWatch& watch);
 
 }  // namespace redspine

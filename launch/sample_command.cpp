@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "data/tokenizer.h"
+#include "launch/device_choice.h"
 #include "launch/job.h"
 #include "launch/trained_model.h"
 #include "trainer/checkpoint/loader.h"
@@ -39,6 +40,7 @@ po::options_description make_options() {
       ("tokenizer", po::value<std::string>()->default_value(""),
        "\"bytes\", or a tokenizer's file or folder; without it, what the checkpoint says")  //
       ("help", "this text");
+  add_device_options(options);
   return options;
 }
 
@@ -48,6 +50,7 @@ struct Order {
   std::vector<std::int32_t> prompt;  // one token at least
   std::int64_t num_tokens;
   SamplingOptions sampling;
+  RunConfig run;  // the device
 };
 
 std::vector<std::int32_t> encode(const Tokenizer& tokenizer, const std::string& text,
@@ -96,7 +99,8 @@ Order read_order(Words words) {
               .num_tokens = values["tokens"].as<std::int64_t>(),
               .sampling = {.temperature = is_greedy ? 0.0 : values["temperature"].as<double>(),
                            .top_k = values["top-k"].as<std::int64_t>(),
-                           .seed = values["seed"].as<std::uint64_t>()}};
+                           .seed = values["seed"].as<std::uint64_t>()},
+              .run = read_device_options(values)};
   check(order);
   return order;
 }
@@ -149,13 +153,16 @@ int sample(const MpiSession& session, Words words) {
   const Order order = agree(world, [&] { return read_order(words); });
   const JobThreads threads = agree_on_threads(world);
   const ModelConfig& config = order.model.config;
-  const auto device = make_cpu_device(threads.of(world));
-  const ProcessMesh mesh(world, tensor_degree(config, world.size()), *device);
+  const auto device = agree_on_device(session, order.run, threads);
+  const ProcessMesh mesh(world, tensor_degree(config, world.size()), *device,
+                         order.run.collectives);
   const auto most = static_cast<std::int64_t>(order.prompt.size()) + order.num_tokens;
-  NextToken next(config, std::min(most, config.max_sequence_length), {*device, mesh});
+  NextToken next(config, std::min(most, config.max_sequence_length),
+                 {*device, mesh, dtype_of(order.run.precision)});
   return run_or_abort(session, [&] {
     agree(world, [&] {
-      load_weights(order.model.directory, config, next.model().parameters(), *device);
+      load_weights(order.model.directory, config,
+                   {.store = next.model().parameters(), .device = *device});
       return true;
     });
     tell_warnings(world, threads);

@@ -8,6 +8,7 @@
 
 #include "launch/agree.h"
 #include "launch/config_file.h"
+#include "launch/device_choice.h"
 #include "launch/fields.h"
 #include "launch/job.h"
 #include "launch/layout.h"
@@ -15,6 +16,7 @@
 #include "tensor/device.h"
 #include "trainer/checkpoint/loader.h"
 #include "trainer/checkpoint/saver.h"
+#include "trainer/memory_plan.h"
 #include "trainer/requests.h"
 #include "trainer/training_run.h"
 
@@ -72,26 +74,44 @@ void check_equal_on_all_ranks(const RankGroup& world, const char* what, const st
 }
 
 /// Weights and moments of the place where the run goes on; nothing to load at a fresh start.
-void load(const Config& config, const RunStart& start, Trainer& trainer, Device& device) {
-  const ParameterStore& parameters = trainer.model().parameters();
+void load(const Config& config, const RunStart& start, const TrainingTensors& tensors,
+          const LoadTarget& target) {
   if (start.resumed) {
-    load_state(start.resumed->directory, config.model, parameters, trainer.tensors(), device);
+    load_state(start.resumed->directory, config.model, tensors, target);
   } else if (!config.checkpoint.initialize_from.empty()) {
     try {
-      load_weights(config.checkpoint.initialize_from, config.model, parameters, device);
+      load_weights(config.checkpoint.initialize_from, config.model, target);
     } catch (const ConfigError& error) {
       throw ConfigError("checkpoint.initialize_from", error.what());
     }
   }
 }
 
+/// A run that was stopped before it could train: all that it has is on the disk already.
+int end_at_start(const RankGroup& world, const Requests& requests, RequestWatch& watch) {
+  if (world.rank() == 0) {
+    fmt::print("stopped while starting on request ({}): there was nothing new to save\n",
+               requests.stop_cause());
+  }
+  watch.done(Request::stop_file);
+  return kExitStopped;
+}
+
 int run(const RankGroup& world, const EffectiveConfig& effective, const RunStart& start,
-        const StopSignals& signals, Trainer& trainer, Device& device) {
+        RequestWatch& watch, Trainer& trainer, Device& device) {
   const Config& config = effective.config;
-  agree_with_places(world, effective, [&] {
-    load(config, start, trainer, device);
-    return true;
-  });
+  const bool has_to_load = start.resumed || !config.checkpoint.initialize_from.empty();
+  if (has_to_load) {
+    agree_with_places(world, effective, [&] {
+      load(config, start, trainer.tensors(),
+           {.store = trainer.model().parameters(), .device = device, .keep_going = [&watch] {
+              return !watch.is_stop_asked();
+            }});
+      return true;
+    });
+    const Requests requests = agree_on(watch.poll(), world);
+    if (requests.stops()) return end_at_start(world, requests, watch);
+  }
   std::optional<std::string> resumed_from;
   if (start.resumed) resumed_from = start.resumed->directory;
   CheckpointSaver saver(
@@ -101,7 +121,6 @@ int run(const RankGroup& world, const EffectiveConfig& effective, const RunStart
                      .keep_every = config.checkpoint.keep_every,
                      .resumed_from = resumed_from}},
       start.store, trainer.mesh(), trainer.model().parameters(), device);
-  RequestWatch watch(run_directory(config.run), world.rank(), signals);
   const RunEnd end = run_training(
       trainer, config,
       {.run_id = start.store.run_id(), .settings = settings_of(config), .resumed = start.resumed},
@@ -118,22 +137,30 @@ int train(const MpiSession& session, const StopSignals& signals, Words words) {
   const JobThreads threads = agree_on_threads(world);
   RunData data = agree_with_places(world, order.effective, [&] { return RunData(config); });
   check_equal_on_all_ranks(world, "data", data.describe());
+  const auto device = agree_on_device(session, order.effective, threads);
+  const std::string devices =
+      describe_devices(world, *device) + to_string(plan_memory(config, world)) + '\n';
   if (order.is_dry_run) {
     tell_warnings(world, threads);
     if (world.rank() == 0) {
-      fmt::print("{}\n{}", to_yaml_with_origins(order.effective),
-                 describe_layout(config, threads.hosts, threads.plan.num_threads));
+      fmt::print("{}\n{}{}", to_yaml_with_origins(order.effective),
+                 describe_layout(config, threads.hosts, threads.plan.num_threads), devices);
     }
     return kExitDone;
   }
-  const RunStart start = start_run(world, order.effective);
+  RequestWatch watch(run_directory(config.run), world.rank(), signals);
+  const RunStart start = start_run(world, order.effective, watch);
+  if (start.requests.stops()) return end_at_start(world, start.requests, watch);
   tell_warnings(world, threads);
-  const auto device = make_cpu_device(threads.of(world));
+  if (world.rank() == 0) {
+    fmt::print("{}", devices);
+    std::fflush(stdout);
+  }
   const TrainingProgress progress =
       start.resumed ? start.resumed->record.progress : TrainingProgress{};
   Trainer trainer(config, data, world, *device, progress);
-  return run_or_abort(
-      session, [&] { return run(world, order.effective, start, signals, trainer, *device); });
+  return run_or_abort(session,
+                      [&] { return run(world, order.effective, start, watch, trainer, *device); });
 }
 
 }  // namespace

@@ -65,8 +65,9 @@ SelfAttention::Saved SelfAttention::make_saved(std::int64_t batch, std::int64_t 
   Device& device = placement_.device;
   const std::int64_t qkv_size = (heads_.num_heads + 2 * heads_.num_kv_heads) * heads_.head_size;
   const std::int64_t context_size = heads_.num_heads * heads_.head_size;
-  return {.qkv = Tensor(device, DType::f32, {batch, length, qkv_size}),
-          .context = Tensor(device, DType::f32, {batch, length, context_size}),
+  const DType dtype = placement_.dtype;
+  return {.qkv = Tensor(device, dtype, {batch, length, qkv_size}),
+          .context = Tensor(device, dtype, {batch, length, context_size}),
           .log_sum_exp_BhT = Tensor(device, DType::f32, {batch, heads_.num_heads, length})};
 }
 

@@ -28,37 +28,37 @@ Block::Block(Placement placement, ParameterStore& store, const ModelConfig& conf
 Block::Saved Block::make_saved(std::int64_t batch, std::int64_t length) const {
   const Shape shape{batch, length, hidden_size_};
   Device& device = placement_.device;
+  const DType dtype = placement_.dtype;
   return {.norm1 = norm1_.make_saved(batch * length),
-          .normed1_BTD = Tensor(device, DType::f32, shape),
+          .normed1_BTD = Tensor(device, dtype, shape),
           .attention = attention_.make_saved(batch, length),
-          .mid_BTD = Tensor(device, DType::f32, shape),
+          .mid_BTD = Tensor(device, dtype, shape),
           .norm2 = norm2_.make_saved(batch * length),
-          .normed2_BTD = Tensor(device, DType::f32, shape),
+          .normed2_BTD = Tensor(device, dtype, shape),
           .mlp = mlp_.make_saved(batch, length)};
 }
 
 Block::Scratch Block::make_scratch(std::int64_t batch, std::int64_t length) const {
   const Shape shape{batch, length, hidden_size_};
   Device& device = placement_.device;
-  return {.dbranch_BTD = Tensor(device, DType::f32, shape),
-          .dnormed_BTD = Tensor(device, DType::f32, shape),
+  const DType dtype = placement_.dtype;
+  return {.dbranch_BTD = Tensor(device, dtype, shape),
+          .dnormed_BTD = Tensor(device, dtype, shape),
           .attention = attention_.make_scratch(batch, length),
           .mlp = mlp_.make_scratch(batch, length)};
 }
 
-void Block::forward(TensorView out_BTD, ConstTensorView x_BTD, const Saved& saved,
+void Block::forward(TensorView branch_BTD, const Norm::Input& in, const Saved& saved,
                     const DropoutSource& dropout) const {
   Device& device = placement_.device;
-  norm1_.forward(saved.normed1_BTD, x_BTD, saved.norm1);
+  norm1_.forward(saved.normed1_BTD, in, saved.norm1);
   attention_.forward(saved.mid_BTD, saved.normed1_BTD, saved.attention,
                      dropout.at(DropoutSite::attention, layer_));
   drop(device, saved.mid_BTD, dropout.at(DropoutSite::attention_residual, layer_));
-  ops::run(device, Add{.out = saved.mid_BTD, .x = x_BTD});
 
-  norm2_.forward(saved.normed2_BTD, saved.mid_BTD, saved.norm2);
-  mlp_.forward(out_BTD, saved.normed2_BTD, saved.mlp);
-  drop(device, out_BTD, dropout.at(DropoutSite::mlp_residual, layer_));
-  ops::run(device, Add{.out = out_BTD, .x = saved.mid_BTD});
+  norm2_.forward(saved.normed2_BTD, {.x_ND = saved.mid_BTD, .residual_ND = in.x_ND}, saved.norm2);
+  mlp_.forward(branch_BTD, saved.normed2_BTD, saved.mlp);
+  drop(device, branch_BTD, dropout.at(DropoutSite::mlp_residual, layer_));
 }
 
 void Block::backward(TensorView dresidual_BTD, ConstTensorView x_BTD, const Saved& saved,

@@ -1,5 +1,6 @@
 // One transformer block on the residual stream:
 //   mid = x + drop(attention(norm1(x)));  out = mid + drop(mlp(norm2(mid))).
+// The last addition is left to the norm that reads `out`, which adds as it goes through the rows.
 // Collective.
 #pragma once
 
@@ -35,9 +36,11 @@ class Block {
   Saved make_saved(std::int64_t batch, std::int64_t length) const;
   Scratch make_scratch(std::int64_t batch, std::int64_t length) const;
 
-  /// out_BTD is written.
-  void forward(TensorView out_BTD, ConstTensorView x_BTD, const Saved& saved,
+  /// branch_BTD = drop(mlp(norm2(mid))), written: the output is residual(saved) + branch_BTD. The
+  /// input comes in the same way.
+  void forward(TensorView branch_BTD, const Norm::Input& in, const Saved& saved,
                const DropoutSource& dropout) const;
+  static ConstTensorView residual(const Saved& saved) { return saved.mid_BTD; }
   /// dresidual_BTD holds the gradient of the output and becomes that of the input.
   void backward(TensorView dresidual_BTD, ConstTensorView x_BTD, const Saved& saved,
                 const Scratch& scratch, const DropoutSource& dropout) const;

@@ -21,13 +21,6 @@ const ParameterStack* declare_position(ParameterStore& store, const ModelConfig&
   return &store.declare({spec});
 }
 
-// Positions [max length, D] as the bias of a batch seen as [B, T * D].
-Shape batch_rows(const TensorView& x_BTD) { return {x_BTD.dim(0), x_BTD.dim(1) * x_BTD.dim(2)}; }
-template <class View>
-View position_bias(const View& position, const TensorView& x_BTD) {
-  return position.slice(0, x_BTD.dim(1)).reshape({x_BTD.dim(1) * x_BTD.dim(2)});
-}
-
 }  // namespace
 
 Range local_vocabulary(const Placement& placement, const ModelConfig& config) {
@@ -44,31 +37,27 @@ TokenEmbedding::TokenEmbedding(Placement placement, ParameterStore& store,
 
 void TokenEmbedding::forward(TensorView out_BTD, ConstTensorView tokens_BT,
                              const DropoutKey& dropout) const {
-  Device& device = placement_.device;
-  ops::run(
-      device,
-      Embedding{
-          .out = out_BTD, .weight = weight_.value, .tokens = tokens_BT, .first_row = rows_.begin});
+  // One rank's summand carries the positions, so that the sum holds them once.
+  const bool has_position = position_ != nullptr && placement_.tensor_axis().rank() == 0;
+  ops::run(placement_.device,
+           Embedding{.out = out_BTD,
+                     .weight = weight_.value,
+                     .position = has_position ? position_->value : ConstTensorView(),
+                     .tokens = tokens_BT,
+                     .first_row = rows_.begin});
   placement_.all_reduce_over_tensor(out_BTD, ReduceOp::sum);
-  if (position_ != nullptr) {
-    ops::run(device, AddBias{.x = out_BTD.reshape(batch_rows(out_BTD)),
-                             .bias = position_bias(position_->value, out_BTD)});
-  }
-  drop(device, out_BTD, dropout);
+  drop(placement_.device, out_BTD, dropout);
 }
 
 void TokenEmbedding::backward(TensorView dout_BTD, ConstTensorView tokens_BT,
                               const DropoutKey& dropout) const {
-  Device& device = placement_.device;
-  drop(device, dout_BTD, dropout);
-  if (position_ != nullptr) {
-    ops::run(device, AddBiasBackward{.dbias = position_bias(position_->gradient, dout_BTD),
-                                     .dy = dout_BTD.reshape(batch_rows(dout_BTD))});
-  }
-  ops::run(device, EmbeddingBackward{.dweight = weight_.gradient,
-                                     .dout = dout_BTD,
-                                     .tokens = tokens_BT,
-                                     .first_row = rows_.begin});
+  drop(placement_.device, dout_BTD, dropout);
+  ops::run(placement_.device,
+           EmbeddingBackward{.dweight = weight_.gradient,
+                             .dposition = position_ == nullptr ? TensorView() : position_->gradient,
+                             .dout = dout_BTD,
+                             .tokens = tokens_BT,
+                             .first_row = rows_.begin});
 }
 
 }  // namespace redspine

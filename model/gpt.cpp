@@ -35,21 +35,22 @@ Gpt::Gpt(const ModelConfig& config, MicroBatchShape shape, std::uint64_t seed, P
       final_norm_(placement, store_.begin_bucket(), config, "final_norm"),
       head_(placement, store_, config, embedding_) {
   Device& device = placement.device;
-  store_.allocate(device);
+  const DType dtype = placement.dtype;
+  store_.allocate(device, dtype);
   if (initial_weights == InitialWeights::drawn) initialize_parameters(store_, seed, device);
 
   const auto [batch, length] = shape;
   const Shape residual{batch, length, config.hidden_size};
   head_.allocate(batch * length);
   for (const Block& block : blocks_) {
-    residual_BTD_.emplace_back(device, DType::f32, residual);
+    residual_BTD_.emplace_back(device, dtype, residual);
     saved_.push_back(block.make_saved(batch, length));
   }
-  residual_BTD_.emplace_back(device, DType::f32, residual);
+  residual_BTD_.emplace_back(device, dtype, residual);
   final_norm_saved_ = final_norm_.make_saved(batch * length);
-  normed_BTD_ = Tensor(device, DType::f32, residual);
-  dnormed_BTD_ = Tensor(device, DType::f32, residual);
-  dresidual_BTD_ = Tensor(device, DType::f32, residual);
+  normed_BTD_ = Tensor(device, dtype, residual);
+  dnormed_BTD_ = Tensor(device, dtype, residual);
+  dresidual_BTD_ = Tensor(device, dtype, residual);
   scratch_ = blocks_.front().make_scratch(batch, length);
 }
 
@@ -59,10 +60,14 @@ DropoutSource Gpt::dropout_of(const MicroBatch& batch, float probability) const 
 
 void Gpt::forward_to_head(const MicroBatch& batch, const DropoutSource& dropout) {
   embedding_.forward(residual_BTD_.front(), batch.tokens_BT, dropout.at(DropoutSite::embedding, 0));
+  ConstTensorView residual;
   for (std::size_t l = 0; l < blocks_.size(); ++l) {
-    blocks_[l].forward(residual_BTD_[l + 1], residual_BTD_[l], saved_[l], dropout);
+    blocks_[l].forward(residual_BTD_[l + 1], {.x_ND = residual_BTD_[l], .residual_ND = residual},
+                       saved_[l], dropout);
+    residual = Block::residual(saved_[l]);
   }
-  final_norm_.forward(normed_BTD_, residual_BTD_.back(), final_norm_saved_);
+  final_norm_.forward(normed_BTD_, {.x_ND = residual_BTD_.back(), .residual_ND = residual},
+                      final_norm_saved_);
 }
 
 void Gpt::accumulate_gradients(const MicroBatch& batch, float scale, GradientReducer& reducer) {

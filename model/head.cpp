@@ -32,7 +32,7 @@ Head::Head(Placement placement, ParameterStore& store, const ModelConfig& config
 void Head::allocate(std::int64_t num_rows) {
   Device& device = placement_.device;
   chunk_rows_ = std::min(chunk_rows_, num_rows);
-  logits_ = Tensor(device, DType::f32, {chunk_rows_ * columns_.size()});
+  logits_ = Tensor(device, placement_.dtype, {chunk_rows_ * columns_.size()});
   max_ = Tensor(device, DType::f32, {chunk_rows_});
   sums_ = Tensor(device, DType::f32, {2 * chunk_rows_});
   loss_sum_ = Tensor(device, DType::f64, {1});
@@ -88,11 +88,9 @@ void Head::forward_backward(TensorView dx_ND, ConstTensorView x_ND, ConstTensorV
                                           .scale = scale});
     ops::run(device,
              Matmul{.out = dx_ND.slice(row, rows), .a = chunk.logits_Cv, .b = weight_.value});
-    ops::run(device, Matmul{.out = weight_.gradient,
-                            .a = chunk.logits_Cv,
-                            .b = chunk.x_CD,
-                            .transpose_a = Transpose::yes,
-                            .update = Update::accumulate});
+    ops::run(device,
+             WeightGradient{
+                 .dweight = weight_.gradient, .dbias = {}, .dy = chunk.logits_Cv, .x = chunk.x_CD});
   }
   placement_.all_reduce_over_tensor(dx_ND, ReduceOp::sum);
 }

@@ -35,6 +35,7 @@ void initialize_parameters(ParameterStore& store, std::uint64_t seed, Device& de
     device.upload(parameter.value.reshape({parameter.value.count()}),
                   host_view(std::span<const float>(values)));
   }
+  store.refresh_working(device);
 }
 
 }  // namespace redspine

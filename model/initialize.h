@@ -8,7 +8,8 @@
 
 namespace redspine {
 
-/// Draws every parameter from its spec's normal distribution and uploads it. Local.
+/// Draws every parameter from its spec's normal distribution and uploads it, to the working copy
+/// too. Local.
 void initialize_parameters(ParameterStore& store, std::uint64_t seed, Device& device);
 
 }  // namespace redspine

@@ -10,6 +10,7 @@ namespace redspine {
 struct Placement {
   Device& device;
   const ProcessMesh& mesh;
+  DType dtype = DType::f32;  // of activations and of the weights they meet: f32 or bf16
 
   Communicator& tensor_axis() const { return mesh.along(Axis::tensor); }
 

@@ -5,16 +5,17 @@
 namespace redspine {
 namespace {
 
-// dweight[out, in] += dout^T x; dbias += column sums of dout.
 void accumulate_weight_gradients(Device& device, const ParameterStack& weight,
                                  const ParameterStack* bias, ConstTensorView dout,
                                  ConstTensorView x) {
-  ops::run(device, Matmul{.out = weight.gradient,
-                          .a = dout,
-                          .b = x,
-                          .transpose_a = Transpose::yes,
-                          .update = Update::accumulate});
-  if (bias != nullptr) ops::run(device, AddBiasBackward{.dbias = bias->gradient, .dy = dout});
+  ops::run(device, WeightGradient{.dweight = weight.gradient,
+                                  .dbias = bias == nullptr ? TensorView() : bias->gradient,
+                                  .dy = dout,
+                                  .x = x});
+}
+
+ConstTensorView value_or_none(const ParameterStack* bias) {
+  return bias == nullptr ? ConstTensorView() : bias->value;
 }
 
 const ParameterStack& declare_column_weight(ParameterStore& store,
@@ -80,10 +81,20 @@ ColumnLinear::ColumnLinear(Placement placement, ParameterStore& store,
       bias_(declare_column_bias(store, parts, bias)) {}
 
 void ColumnLinear::forward(TensorView out_No, ConstTensorView x_ND) const {
-  Device& device = placement_.device;
-  ops::run(device,
-           Matmul{.out = out_No, .a = x_ND, .b = weight_.value, .transpose_b = Transpose::yes});
-  if (bias_ != nullptr) ops::run(device, AddBias{.x = out_No, .bias = bias_->value});
+  ops::run(placement_.device, Matmul{.out = out_No,
+                                     .a = x_ND,
+                                     .b = weight_.value,
+                                     .transpose_b = Transpose::yes,
+                                     .bias = value_or_none(bias_)});
+}
+
+void ColumnLinear::forward_gelu(const GeluOutput& out, ConstTensorView x_ND) const {
+  ops::run(placement_.device, MatmulGelu{.out = out.gelu_No,
+                                         .x = out.x_No,
+                                         .a = x_ND,
+                                         .b = weight_.value,
+                                         .bias = value_or_none(bias_),
+                                         .kind = out.kind});
 }
 
 void ColumnLinear::backward(TensorView dx_ND, ConstTensorView dout_No, ConstTensorView x_ND) const {
@@ -101,17 +112,29 @@ RowLinear::RowLinear(Placement placement, ParameterStore& store, const Options& 
       bias_(declare_row_bias(store, options, bias, placement.tensor_axis().rank())) {}
 
 void RowLinear::forward(TensorView out_ND, ConstTensorView x_Ni) const {
-  Device& device = placement_.device;
-  ops::run(device,
-           Matmul{.out = out_ND, .a = x_Ni, .b = weight_.value, .transpose_b = Transpose::yes});
+  // One rank's summand carries the bias, so that the sum holds it once.
+  const bool has_bias = placement_.tensor_axis().rank() == 0;
+  ops::run(placement_.device, Matmul{.out = out_ND,
+                                     .a = x_Ni,
+                                     .b = weight_.value,
+                                     .transpose_b = Transpose::yes,
+                                     .bias = value_or_none(has_bias ? bias_ : nullptr)});
   placement_.all_reduce_over_tensor(out_ND, ReduceOp::sum);
-  if (bias_ != nullptr) ops::run(device, AddBias{.x = out_ND, .bias = bias_->value});
 }
 
 void RowLinear::backward(TensorView dx_Ni, ConstTensorView dout_ND, ConstTensorView x_Ni) const {
   Device& device = placement_.device;
   ops::run(device, Matmul{.out = dx_Ni, .a = dout_ND, .b = weight_.value});
   accumulate_weight_gradients(device, weight_, bias_, dout_ND, x_Ni);
+}
+
+void RowLinear::backward_gelu(const GeluInput& in, ConstTensorView dout_ND,
+                              ConstTensorView gelu_Ni) const {
+  Device& device = placement_.device;
+  ops::run(device,
+           MatmulGeluBackward{
+               .dx = in.dx_Ni, .a = dout_ND, .b = weight_.value, .x = in.x_Ni, .kind = in.kind});
+  accumulate_weight_gradients(device, weight_, bias_, dout_ND, gelu_Ni);
 }
 
 }  // namespace redspine

@@ -3,7 +3,7 @@
 //
 // ColumnLinear splits the output features: the input is whole on every rank, so its gradient is a
 // sum over ranks. RowLinear splits the input features: its output is a sum over ranks, and its
-// bias, which every rank holds, is added once after that sum. All calls are collective.
+// bias, which every rank holds, is in the summand of one of them. All calls are collective.
 #pragma once
 
 #include <optional>
@@ -41,6 +41,14 @@ class ColumnLinear {
 
   /// out_No = x W^T + b, written.
   void forward(TensorView out_No, ConstTensorView x_ND) const;
+
+  struct GeluOutput {
+    TensorView gelu_No;  // gelu(x W^T + b), written
+    TensorView x_No;     // what gelu is applied to, written
+    GeluKind kind;
+  };
+  void forward_gelu(const GeluOutput& out, ConstTensorView x_ND) const;
+
   /// dx_ND = dout W, written and added up over the tensor axis while the weight gradient is
   /// computed; dW += dout^T x; db += column sums of dout.
   void backward(TensorView dx_ND, ConstTensorView dout_No, ConstTensorView x_ND) const;
@@ -62,10 +70,18 @@ class RowLinear {
   };
   RowLinear(Placement placement, ParameterStore& store, const Options& options, Bias bias);
 
-  /// out_ND = sum over ranks of x W^T, + b; written.
+  /// out_ND = b + sum over ranks of x W^T; written.
   void forward(TensorView out_ND, ConstTensorView x_Ni) const;
   /// dx_Ni = dout W, written; dW += dout^T x; db += column sums of dout.
   void backward(TensorView dx_Ni, ConstTensorView dout_ND, ConstTensorView x_Ni) const;
+
+  struct GeluInput {
+    TensorView dx_Ni;      // (dout W) * gelu'(x), written
+    ConstTensorView x_Ni;  // what gelu was applied to
+    GeluKind kind;
+  };
+  /// The same where the input was gelu_Ni = gelu(x), and on through gelu.
+  void backward_gelu(const GeluInput& in, ConstTensorView dout_ND, ConstTensorView gelu_Ni) const;
 
  private:
   Placement placement_;

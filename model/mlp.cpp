@@ -43,37 +43,39 @@ Mlp::Saved Mlp::make_saved(std::int64_t batch, std::int64_t length) const {
   const std::int64_t up_size =
       activation_ == Activation::swiglu ? 2 * num_local_features_ : num_local_features_;
   Device& device = placement_.device;
-  return {.up_BTf = Tensor(device, DType::f32, {batch, length, up_size}),
-          .hidden_BTf = Tensor(device, DType::f32, {batch, length, num_local_features_})};
+  const DType dtype = placement_.dtype;
+  return {.up_BTf = Tensor(device, dtype, {batch, length, up_size}),
+          .hidden_BTf = Tensor(device, dtype, {batch, length, num_local_features_})};
 }
 
 Mlp::Scratch Mlp::make_scratch(std::int64_t batch, std::int64_t length) const {
   Saved like = make_saved(batch, length);
-  return {.dup_BTf = std::move(like.up_BTf), .dhidden_BTf = std::move(like.hidden_BTf)};
+  Scratch scratch{.dup_BTf = std::move(like.up_BTf), .dhidden_BTf = {}};
+  if (activation_ == Activation::swiglu) scratch.dhidden_BTf = std::move(like.hidden_BTf);
+  return scratch;
 }
 
 void Mlp::forward(TensorView out_BTD, ConstTensorView x_BTD, const Saved& saved) const {
-  up_.forward(saved.up_BTf, x_BTD);
   if (activation_ == Activation::swiglu) {
+    up_.forward(saved.up_BTf, x_BTD);
     ops::run(placement_.device, Swiglu{.out = saved.hidden_BTf, .gate_up = saved.up_BTf});
   } else {
-    ops::run(placement_.device,
-             Gelu{.out = saved.hidden_BTf, .x = saved.up_BTf, .kind = gelu_kind(activation_)});
+    up_.forward_gelu(
+        {.gelu_No = saved.hidden_BTf, .x_No = saved.up_BTf, .kind = gelu_kind(activation_)}, x_BTD);
   }
   down_.forward(out_BTD, saved.hidden_BTf);
 }
 
 void Mlp::backward(const Backward& gradients, const Saved& saved, const Scratch& scratch) const {
-  down_.backward(scratch.dhidden_BTf, gradients.dout_BTD, saved.hidden_BTf);
   if (activation_ == Activation::swiglu) {
+    down_.backward(scratch.dhidden_BTf, gradients.dout_BTD, saved.hidden_BTf);
     ops::run(placement_.device, SwigluBackward{.dgate_up = scratch.dup_BTf,
                                                .dout = scratch.dhidden_BTf,
                                                .gate_up = saved.up_BTf});
   } else {
-    ops::run(placement_.device, GeluBackward{.dx = scratch.dup_BTf,
-                                             .dout = scratch.dhidden_BTf,
-                                             .x = saved.up_BTf,
-                                             .kind = gelu_kind(activation_)});
+    down_.backward_gelu(
+        {.dx_Ni = scratch.dup_BTf, .x_Ni = saved.up_BTf, .kind = gelu_kind(activation_)},
+        gradients.dout_BTD, saved.hidden_BTf);
   }
   up_.backward(gradients.dx_BTD, scratch.dup_BTf, gradients.x_BTD);
 }

@@ -19,7 +19,7 @@ class Mlp {
   /// Gradients inside the layer; one for all layers.
   struct Scratch {
     Tensor dup_BTf;
-    Tensor dhidden_BTf;
+    Tensor dhidden_BTf;  // SwiGLU only
   };
 
   Mlp(Placement placement, ParameterStore& store, const ModelConfig& config,

@@ -7,13 +7,16 @@ const ParameterStack& declare_gain(ParameterStore& store, const std::string& nam
                                    std::int64_t size, int tensor_rank) {
   ParameterSpec spec = replicated_parameter(name + ".weight", {size}, tensor_rank);
   spec.initial_mean = 1.0F;
+  spec.read_as = ReadAs::f32;
   return store.declare({spec});
 }
 
 const ParameterStack* declare_bias(ParameterStore& store, const std::string& name,
                                    const ModelConfig& config, int tensor_rank) {
   if (config.norm == NormKind::rmsnorm || !config.bias) return nullptr;
-  return &store.declare({replicated_parameter(name + ".bias", {config.hidden_size}, tensor_rank)});
+  ParameterSpec spec = replicated_parameter(name + ".bias", {config.hidden_size}, tensor_rank);
+  spec.read_as = ReadAs::f32;
+  return &store.declare({spec});
 }
 
 }  // namespace
@@ -33,18 +36,20 @@ Norm::Saved Norm::make_saved(std::int64_t num_rows) const {
   return saved;
 }
 
-void Norm::forward(TensorView out_ND, ConstTensorView x_ND, const Saved& saved) const {
+void Norm::forward(TensorView out_ND, const Input& in, const Saved& saved) const {
   if (kind_ == NormKind::rmsnorm) {
     ops::run(device_, RmsNorm{.out = out_ND,
                               .rstd = saved.rstd_N,
-                              .x = x_ND,
+                              .x = in.x_ND,
+                              .residual = in.residual_ND,
                               .gain = gain_.value,
                               .epsilon = epsilon_});
   } else {
     ops::run(device_, LayerNorm{.out = out_ND,
                                 .mean = saved.mean_N,
                                 .rstd = saved.rstd_N,
-                                .x = x_ND,
+                                .x = in.x_ND,
+                                .residual = in.residual_ND,
                                 .gain = gain_.value,
                                 .bias = bias_ == nullptr ? ConstTensorView() : bias_->value,
                                 .epsilon = epsilon_});

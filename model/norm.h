@@ -23,8 +23,13 @@ class Norm {
 
   Saved make_saved(std::int64_t num_rows) const;
 
+  struct Input {
+    TensorView x_ND;  // += residual, where there is one
+    ConstTensorView residual_ND =
+        {};  // what the residual stream was before a branch gave x, or empty
+  };
   /// out = norm(x), written.
-  void forward(TensorView out_ND, ConstTensorView x_ND, const Saved& saved) const;
+  void forward(TensorView out_ND, const Input& in, const Saved& saved) const;
   /// Accumulates into dx, which is the gradient of the residual stream, and into the parameters.
   void backward(TensorView dx_ND, ConstTensorView dout_ND, ConstTensorView x_ND,
                 const Saved& saved) const;

@@ -1,5 +1,6 @@
 #include "model/parameters.h"
 
+#include <algorithm>
 #include <cassert>
 
 namespace redspine {
@@ -27,11 +28,13 @@ const ParameterStack& ParameterStore::declare(std::vector<ParameterSpec> specs) 
   stack.offset = size_;
   std::int64_t rows = 0;
   for (ParameterSpec& spec : specs) {
-    assert(specs.size() == 1 || spec.sharded_dim == 0);
+    assert(specs.size() == 1 || (spec.sharded_dim == 0 && spec.read_as == specs[0].read_as));
+    stack.read_as = spec.read_as;
     const Shape local = spec.local_shape();
     rows += local[0];
     stack.shape = local.with(0, rows);
-    parameters_.push_back({.spec = std::move(spec), .offset = size_, .value = {}, .gradient = {}});
+    parameters_.push_back(
+        {.spec = std::move(spec), .offset = size_, .value = {}, .gradient = {}, .working = {}});
     bucket_of_parameter_.push_back(bucket_begins_.size() - 1);
     size_ += local.count();
   }
@@ -39,9 +42,11 @@ const ParameterStack& ParameterStore::declare(std::vector<ParameterSpec> specs) 
   return stack.views;
 }
 
-void ParameterStore::allocate(Device& device) {
+void ParameterStore::allocate(Device& device, DType dtype) {
   values_ = Tensor(device, DType::f32, {size_});
   gradients_ = Tensor(device, DType::f32, {size_});
+  const bool has_working = dtype != DType::f32;
+  if (has_working) working_ = Tensor(device, dtype, {size_});
   const auto view_of = [](const Tensor& flat, std::int64_t offset, const Shape& shape) {
     return flat.view().slice(offset, shape.count()).reshape(shape);
   };
@@ -49,11 +54,38 @@ void ParameterStore::allocate(Device& device) {
     const Shape shape = parameter.spec.local_shape();
     parameter.value = view_of(values_, parameter.offset, shape);
     parameter.gradient = view_of(gradients_, parameter.offset, shape);
+    if (has_working && parameter.spec.read_as == ReadAs::activations) {
+      parameter.working = view_of(working_, parameter.offset, shape);
+    }
   }
   for (StackLayout& stack : stacks_) {
-    stack.views = {.value = view_of(values_, stack.offset, stack.shape),
+    const bool reads_working = has_working && stack.read_as == ReadAs::activations;
+    const Tensor& read = reads_working ? working_ : values_;
+    stack.views = {.value = view_of(read, stack.offset, stack.shape),
                    .gradient = view_of(gradients_, stack.offset, stack.shape)};
   }
+}
+
+// On the host and in pieces: it happens once, where the values came from the host anyway.
+void ParameterStore::refresh_working(Device& device) const {
+  if (working_.count() == 0) return;
+  constexpr std::int64_t kElementsAtOnce = std::int64_t{1} << 22;
+  std::vector<float> values;
+  std::vector<BFloat16> rounded;
+  for (const Range& piece : pieces(size_, kElementsAtOnce)) {
+    values.resize(static_cast<std::size_t>(piece.size()));
+    device.download(host_view(std::span(values)), values_.view().slice(piece.begin, piece.size()));
+    rounded.resize(values.size());
+    std::transform(values.begin(), values.end(), rounded.begin(),
+                   [](float value) { return BFloat16(value); });
+    device.upload(working_.view().slice(piece.begin, piece.size()),
+                  host_view(std::span<const BFloat16>(rounded)));
+  }
+}
+
+std::int64_t ParameterStore::bytes() const {
+  return static_cast<std::int64_t>(values_.view().bytes() + gradients_.view().bytes() +
+                                   working_.view().bytes());
 }
 
 std::vector<GradientBucket> ParameterStore::buckets() const {

@@ -1,6 +1,7 @@
 // The parameters of a model: what layers declare, and the two flat buffers (values and gradients)
-// that hold them. The gradients of a block lie side by side, in one bucket, so that they are added
-// up by one collective. Local; a rank holds its share only.
+// that hold them, in f32. Layers that compute in bf16 read a working copy of the values, which the
+// optimizer keeps up to date. The gradients of a block lie side by side, in one bucket, so that
+// they are added up by one collective. Local; a rank holds its share only.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +21,12 @@ enum class LocalGradient {
   partial,   // a summand: other tensor ranks that hold the same rows have the others
 };
 
+/// The type in which layers read a parameter.
+enum class ReadAs {
+  activations,  // that of the activations which it meets
+  f32,          // the values themselves: gains and biases of norms
+};
+
 /// A parameter as the whole model knows it, and the range of one dim that this rank holds.
 struct ParameterSpec {
   std::string name;
@@ -28,6 +35,7 @@ struct ParameterSpec {
   Range local;  // of sharded_dim, held here; everything where the parameter is replicated
   Range owned;  // the part of `local` that this rank alone counts; disjoint over the tensor axis
   LocalGradient local_gradient = LocalGradient::complete;
+  ReadAs read_as = ReadAs::activations;
   float initial_std = 0.0F;  // of a normal distribution around initial_mean
   float initial_mean = 0.0F;
 
@@ -39,8 +47,9 @@ struct ParameterSpec {
 struct Parameter {
   ParameterSpec spec;
   std::int64_t offset = 0;  // of its first element in the flat buffers
-  TensorView value;         // local_shape
-  TensorView gradient;      // local_shape
+  TensorView value;         // local_shape, f32
+  TensorView gradient;      // local_shape, f32
+  TensorView working;  // local_shape, bf16: the value as layers read it; empty where that is f32
 
   /// The part of the gradient that this rank counts in norms.
   ConstTensorView owned_gradient() const;
@@ -49,8 +58,8 @@ struct Parameter {
 /// One or more parameters stacked along their rows, so that one matrix product serves them all
 /// (query, key and value; gate and up).
 struct ParameterStack {
-  TensorView value;     // [sum of local rows, cols] or [sum of local sizes]
-  TensorView gradient;  // the same
+  TensorView value;     // [sum of local rows, cols] or [sum of local sizes], in the type it is read
+  TensorView gradient;  // the same shape, f32
 };
 
 class ParameterStore {
@@ -58,16 +67,22 @@ class ParameterStore {
   /// Parameters declared from here on belong to a new bucket. Returns the store.
   ParameterStore& begin_bucket();
   /// Adds parameters in one stack, to the current bucket. Those of a stack of several are sharded
-  /// along dim 0 and agree in their other dim. The reference stays valid; its views are set by
-  /// allocate().
+  /// along dim 0, agree in their other dim and are read in one type. The reference stays valid; its
+  /// views are set by allocate().
   const ParameterStack& declare(std::vector<ParameterSpec> specs);
-  /// Makes the buffers, zeroed, and sets all views. Once, after the last declare().
-  void allocate(Device& device);
+  /// Makes the buffers, zeroed, and sets all views, for activations of `dtype` (f32 or bf16). Once,
+  /// after the last declare().
+  void allocate(Device& device, DType dtype = DType::f32);
+  /// Rounds all values to the working copy, where there is one: after anybody but the optimizer has
+  /// written to values().
+  void refresh_working(Device& device) const;
 
   const std::vector<Parameter>& parameters() const { return parameters_; }
   /// The flat buffers; every stack starts at a multiple of 64 bytes, and the gaps stay zero.
   TensorView values() const { return values_; }
   TensorView gradients() const { return gradients_; }
+  /// Of all buffers on the device.
+  std::int64_t bytes() const;
   /// The buckets in the order of begin_bucket().
   std::vector<GradientBucket> buckets() const;
   /// What this rank counts in the gradient norm.
@@ -77,6 +92,7 @@ class ParameterStore {
   struct StackLayout {
     ParameterStack views;
     Shape shape{0};
+    ReadAs read_as = ReadAs::activations;
     std::int64_t offset = 0;
   };
 
@@ -87,6 +103,7 @@ class ParameterStore {
   std::int64_t size_ = 0;
   Tensor values_;
   Tensor gradients_;
+  Tensor working_;  // laid out like the values; without elements where layers read those
 };
 
 /// A parameter that every tensor rank holds whole; tensor rank 0 counts it.

@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cassert>
+#include <cstring>
+#include <utility>
 
 namespace redspine {
 namespace {
@@ -178,23 +181,70 @@ class Listing {
   std::vector<StoredTensor> tensors_;
 };
 
-// to[row][column] = from[column][row], in tiles of which both sides stay in the cache.
 struct Matrix {
   std::int64_t num_rows;
   std::int64_t num_columns;
   std::int64_t row_stride;
 };
+
+constexpr int kLanes = 8;
+using Lanes [[gnu::vector_size(kLanes * sizeof(float))]] = float;
+using Square = std::array<Lanes, kLanes>;
+
+// Of each 2 x 2 squares of kStep x kStep elements, swaps the two that are off the diagonal.
+template <int kStep, int... kLane>
+[[gnu::always_inline]] inline void swap_off_diagonal(
+    Square& square, std::integer_sequence<int, kLane...> /*lanes*/) {
+  for (std::size_t i = 0; i < kLanes; ++i) {
+    if ((i & kStep) != 0) continue;
+    const Lanes upper = square[i];
+    const Lanes lower = square[i + kStep];
+    square[i] = __builtin_shufflevector(upper, lower,
+                                        ((kLane & kStep) != 0 ? kLanes + kLane - kStep : kLane)...);
+    square[i + kStep] = __builtin_shufflevector(
+        upper, lower, ((kLane & kStep) != 0 ? kLanes + kLane : kLane + kStep)...);
+  }
+}
+
+[[gnu::always_inline]] inline void transpose_square(float* to, std::int64_t to_stride,
+                                                    const float* from, std::int64_t from_stride) {
+  constexpr auto kAllLanes = std::make_integer_sequence<int, kLanes>();
+  Square square;
+  for (int i = 0; i < kLanes; ++i) {
+    std::memcpy(&square[static_cast<std::size_t>(i)], from + i * from_stride, sizeof(Lanes));
+  }
+  swap_off_diagonal<4>(square, kAllLanes);
+  swap_off_diagonal<2>(square, kAllLanes);
+  swap_off_diagonal<1>(square, kAllLanes);
+  for (int i = 0; i < kLanes; ++i) {
+    std::memcpy(to + i * to_stride, &square[static_cast<std::size_t>(i)], sizeof(Lanes));
+  }
+}
+
+// to[row][column] = from[column][row], in tiles of whole cache lines on both sides.
 void transpose(float* to, const Matrix& shape, const float* from, std::int64_t from_stride) {
-  constexpr std::int64_t kTile = 32;
-  for (std::int64_t row0 = 0; row0 < shape.num_rows; row0 += kTile) {
-    const std::int64_t row_end = std::min(row0 + kTile, shape.num_rows);
-    for (std::int64_t column0 = 0; column0 < shape.num_columns; column0 += kTile) {
-      const std::int64_t column_end = std::min(column0 + kTile, shape.num_columns);
-      for (std::int64_t row = row0; row < row_end; ++row) {
-        for (std::int64_t column = column0; column < column_end; ++column) {
-          to[row * shape.row_stride + column] = from[column * from_stride + row];
-        }
+  constexpr std::int64_t kTile = 16;
+  const auto transpose_tile = [&](Range rows, Range columns) {
+    for (std::int64_t row = rows.begin; row < rows.end; row += kLanes) {
+      for (std::int64_t column = columns.begin; column < columns.end; column += kLanes) {
+        transpose_square(to + row * shape.row_stride + column, shape.row_stride,
+                         from + column * from_stride + row, from_stride);
       }
+    }
+  };
+  const auto transpose_rest = [&](Range rows, Range columns) {
+    for (std::int64_t row = rows.begin; row < rows.end; ++row) {
+      for (std::int64_t column = columns.begin; column < columns.end; ++column) {
+        to[row * shape.row_stride + column] = from[column * from_stride + row];
+      }
+    }
+  };
+  for (std::int64_t row = 0; row < shape.num_rows; row += kTile) {
+    const Range rows{row, std::min(row + kTile, shape.num_rows)};
+    for (std::int64_t column = 0; column < shape.num_columns; column += kTile) {
+      const Range columns{column, std::min(column + kTile, shape.num_columns)};
+      const bool is_whole = rows.size() == kTile && columns.size() == kTile;
+      is_whole ? transpose_tile(rows, columns) : transpose_rest(rows, columns);
     }
   }
 }
@@ -249,16 +299,18 @@ void copy_slab_to_stored(std::span<float> stored, std::span<const float> slab_va
   }
 }
 
-void copy_region_to_slab(std::span<float> slab_values, std::span<const float> region_values,
-                         const StoredTensor& tensor, const StoredRegion& region) {
-  assert(slab_values.size() == region_values.size());
-  const std::int64_t num_rows = region.rows.size();
+void copy_rows_to_slab(std::span<float> slab_values, const StoredRows& from,
+                       const StoredTensor& tensor, const StoredRegion& region) {
+  assert(static_cast<std::int64_t>(slab_values.size()) == region.count());
+  assert(from.rows.begin >= region.rows.begin && from.rows.end <= region.rows.end);
+  const std::int64_t first = from.rows.begin - region.rows.begin;
   const std::int64_t num_columns = region.columns.size();
   if (tensor.orientation == Orientation::transposed) {
-    transpose(slab_values.data(), {num_columns, num_rows, num_rows}, region_values.data(),
-              num_columns);
+    transpose(slab_values.data() + first, {num_columns, from.rows.size(), region.rows.size()},
+              from.values, from.row_stride);
   } else {
-    std::copy(region_values.begin(), region_values.end(), slab_values.begin());
+    copy_rows(slab_values.data() + first * num_columns,
+              {from.rows.size(), num_columns, num_columns}, from.values, from.row_stride);
   }
 }
 

@@ -71,8 +71,15 @@ StoredRegion region_of(const StoredTensor& tensor, const StoredPart& part, const
 /// Copies a slab's values to their place in the whole stored tensor.
 void copy_slab_to_stored(std::span<float> stored, std::span<const float> slab_values,
                          const StoredTensor& tensor, const StoredRegion& region);
-/// Copies a region that was read, [rows][columns], to the slab that it holds.
-void copy_region_to_slab(std::span<float> slab_values, std::span<const float> region_values,
-                         const StoredTensor& tensor, const StoredRegion& region);
+
+/// Rows of a region, as they were read: perhaps with more columns around the region's own.
+struct StoredRows {
+  const float* values;      // of the region, in the first of the rows
+  std::int64_t row_stride;  // elements from a row to the next
+  Range rows;               // of the stored tensor
+};
+/// Copies some rows of a region to their place in the slab that it holds.
+void copy_rows_to_slab(std::span<float> slab_values, const StoredRows& from,
+                       const StoredTensor& tensor, const StoredRegion& region);
 
 }  // namespace redspine

@@ -5,8 +5,11 @@
 // A group of one gets a communicator whose calls do nothing, so no caller branches on the degree.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <string>
 
+#include "parallel/config.h"
 #include "parallel/rank_group.h"
 #include "tensor/device.h"
 
@@ -22,12 +25,22 @@ class Communicator {
   virtual int rank() const = 0;
   virtual int size() const = 0;
 
-  /// In place; afterwards every rank has the same bits.
+  /// In place; afterwards every rank has the same bits. bf16 is added up in f32 on the way through
+  /// host memory, and as NCCL does it between GPUs.
   virtual void all_reduce(TensorView values, ReduceOp op, Stream stream) = 0;
+
+  /// The calls from here on belong to this training step: what a failure names.
+  virtual void begin_step(std::int64_t step) = 0;
 };
 
-/// The communicator that fits the device and the group: nothing for one rank, else MPI.
+/// NCCL or MPI, for `group` as a whole. Collective over it, with one result. Throws ConfigError
+/// (run.collectives) on every rank where `wish` cannot be had: NCCL without a GPU, without NCCL in
+/// the build, or with two ranks on one GPU.
+Collectives choose_collectives(const RankGroup& group, const Device& device, Collectives wish);
+
+/// The communicator of a group: nothing for one rank, else what choose_collectives() chooses.
 /// Collective over the group. `device` outlives it.
-std::unique_ptr<Communicator> make_communicator(const RankGroup& group, Device& device);
+std::unique_ptr<Communicator> make_communicator(const RankGroup& group, Device& device,
+                                                Collectives collectives = Collectives::automatic);
 
 }  // namespace redspine

@@ -15,6 +15,13 @@ enum class OptimizerPlacement { replicated, sharded };
 /// What the backward pass computes again instead of keeping.
 enum class Recompute { none, attention, block };
 
+/// What carries collectives on device memory.
+enum class Collectives {
+  automatic,  // NCCL where every rank has a GPU of its own, else MPI
+  nccl,       // from GPU to GPU
+  mpi,        // through host memory, which also serves ranks that share a GPU
+};
+
 struct ParallelConfig {
   std::int64_t tensor = 1;  // ranks that share one model; data = world size / tensor
   bool sequence = false;    // also split norms and residuals over the tensor axis, by position

@@ -1,6 +1,9 @@
-#include <array>
+#include "parallel/mpi_communicator.h"
 
-#include "parallel/communicator.h"
+#include <algorithm>
+#include <array>
+#include <vector>
+
 #include "parallel/mpi_handle.h"
 #include "parallel/partition.h"
 #include "tensor/error.h"
@@ -18,37 +21,91 @@ MPI_Datatype mpi_type(DType dtype) {
       return MPI_INT32_T;
     case DType::i64:
       return MPI_INT64_T;
+    case DType::bf16:
+      break;  // nothing that MPI can add
   }
   throw Error("a dtype that MPI does not know");
 }
 
 // MPI counts are `int`. Longer buffers go in pieces of this many elements.
 constexpr std::int64_t kMaxElementsPerCall = std::int64_t{1} << 28;
+// What passes through host memory at once: long enough for full speed, short enough to pin.
+constexpr std::size_t kStagingBytes = std::size_t{8} << 20;
 
-void* at(const TensorView& values, std::int64_t element) {
-  return static_cast<std::byte*>(values.raw()) +
-         element * static_cast<std::int64_t>(size_of(values.dtype()));
+// `values` lie in host memory and fit into one call.
+void all_reduce_piece(TensorView values, ReduceOp op, MPI_Comm communicator) {
+  check_mpi(MPI_Allreduce(MPI_IN_PLACE, values.raw(), static_cast<int>(values.count()),
+                          mpi_type(values.dtype()), op == ReduceOp::sum ? MPI_SUM : MPI_MAX,
+                          communicator),
+            "MPI_Allreduce");
 }
 
-// A group of one.
-class SelfCommunicator final : public Communicator {
+// Rounded once, after the last addition.
+void all_reduce_bf16_piece(TensorView values, ReduceOp op, MPI_Comm communicator) {
+  auto* narrow = values.data<BFloat16>();
+  std::vector<float> wide(static_cast<std::size_t>(values.count()));
+  std::transform(narrow, narrow + values.count(), wide.begin(),
+                 [](BFloat16 value) { return static_cast<float>(value); });
+  all_reduce_piece({wide.data(), DType::f32, values.shape()}, op, communicator);
+  std::transform(wide.begin(), wide.end(), narrow, [](float value) { return BFloat16(value); });
+}
+
+// One stream's way to MPI. MPI matches the calls on a communicator by their order, and two streams
+// run in two threads, so each has a communicator of its own.
+class Lane {
  public:
-  int rank() const override { return 0; }
-  int size() const override { return 1; }
-  void all_reduce(TensorView, ReduceOp, Stream) override {}
+  Lane(const RankGroup& group, Device& device)
+      : device_(device), is_staged_(device.kind() != DeviceKind::cpu) {
+    MPI_Comm duplicate = MPI_COMM_NULL;
+    check_mpi(MPI_Comm_dup(group.handle().communicator, &duplicate), "MPI_Comm_dup");
+    handle_ = std::make_unique<RankGroup::Handle>(duplicate);
+  }
+  Lane(const Lane&) = delete;
+  Lane& operator=(const Lane&) = delete;
+  ~Lane() {
+    if (staging_ != nullptr) device_.deallocate_host(staging_);
+  }
+
+  // In the stream's thread.
+  void all_reduce(TensorView values, ReduceOp op) {
+    const auto size = static_cast<std::int64_t>(size_of(values.dtype()));
+    const std::int64_t most =
+        is_staged_ ? static_cast<std::int64_t>(kStagingBytes) / size : kMaxElementsPerCall;
+    const TensorView flat = values.reshape({values.count()});
+    for (const Range& range : pieces(values.count(), most)) {
+      const TensorView piece = flat.slice(range.begin, range.size());
+      if (!is_staged_) {
+        all_reduce_in_host_memory(piece, op);
+        continue;
+      }
+      if (staging_ == nullptr) staging_ = device_.allocate_host(kStagingBytes);
+      const TensorView staged(staging_, values.dtype(), piece.shape());
+      device_.read(staged, piece);
+      all_reduce_in_host_memory(staged, op);
+      device_.write(piece, staged);
+    }
+  }
+
+ private:
+  void all_reduce_in_host_memory(TensorView values, ReduceOp op) const {
+    if (values.dtype() == DType::bf16) {
+      all_reduce_bf16_piece(values, op, handle_->communicator);
+    } else {
+      all_reduce_piece(values, op, handle_->communicator);
+    }
+  }
+
+  Device& device_;
+  bool is_staged_;
+  std::unique_ptr<RankGroup::Handle> handle_;
+  void* staging_ = nullptr;  // made by the first call, since not every stream has one
 };
 
-// Collectives over host memory by MPI, each stream on a communicator of its own: MPI matches the
-// calls on a communicator by their order, and two streams run in two threads.
 class MpiCommunicator final : public Communicator {
  public:
   MpiCommunicator(const RankGroup& group, Device& device)
       : device_(device), rank_(group.rank()), size_(group.size()) {
-    for (auto& handle : streams_) {
-      MPI_Comm duplicate = MPI_COMM_NULL;
-      check_mpi(MPI_Comm_dup(group.handle().communicator, &duplicate), "MPI_Comm_dup");
-      handle = std::make_unique<RankGroup::Handle>(duplicate);
-    }
+    for (auto& lane : lanes_) lane = std::make_unique<Lane>(group, device);
   }
 
   // Nothing given to a stream may outlive the communicator that it uses.
@@ -67,31 +124,22 @@ class MpiCommunicator final : public Communicator {
   int size() const override { return size_; }
 
   void all_reduce(TensorView values, ReduceOp op, Stream stream) override {
-    device_.enqueue(stream, [values, op, communicator = on(stream)] {
-      for (const Range& piece : pieces(values.count(), kMaxElementsPerCall)) {
-        check_mpi(MPI_Allreduce(MPI_IN_PLACE, at(values, piece.begin),
-                                static_cast<int>(piece.size()), mpi_type(values.dtype()),
-                                op == ReduceOp::sum ? MPI_SUM : MPI_MAX, communicator),
-                  "MPI_Allreduce");
-      }
-    });
+    Lane* lane = lanes_[static_cast<std::size_t>(stream)].get();
+    device_.enqueue(stream, [values, op, lane] { lane->all_reduce(values, op); });
   }
+
+  void begin_step(std::int64_t) override {}
 
  private:
-  MPI_Comm on(Stream stream) const {
-    return streams_[static_cast<std::size_t>(stream)]->communicator;
-  }
-
   Device& device_;
   int rank_;
   int size_;
-  std::array<std::unique_ptr<RankGroup::Handle>, kNumStreams> streams_;
+  std::array<std::unique_ptr<Lane>, kNumStreams> lanes_;  // [stream]
 };
 
 }  // namespace
 
-std::unique_ptr<Communicator> make_communicator(const RankGroup& group, Device& device) {
-  if (group.size() == 1) return std::make_unique<SelfCommunicator>();
+std::unique_ptr<Communicator> make_mpi_communicator(const RankGroup& group, Device& device) {
   return std::make_unique<MpiCommunicator>(group, device);
 }
 

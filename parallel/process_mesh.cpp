@@ -4,16 +4,23 @@
 
 namespace redspine {
 
-ProcessMesh::AxisRanks ProcessMesh::make_axis(RankGroup group, Device& device) {
-  auto communicator = make_communicator(group, device);
+ProcessMesh::AxisRanks ProcessMesh::make_axis(RankGroup group, Device& device,
+                                              Collectives collectives) {
+  auto communicator = make_communicator(group, device, collectives);
   return {std::move(group), std::move(communicator)};
 }
 
-ProcessMesh::ProcessMesh(const RankGroup& world, int tensor_size, Device& device)
+ProcessMesh::ProcessMesh(const RankGroup& world, int tensor_size, Device& device,
+                         Collectives collectives)
     : world_(world),
-      axes_{make_axis(world.split(world.rank() % tensor_size), device),
-            make_axis(world.split(world.rank() / tensor_size), device)} {
+      collectives_(choose_collectives(world, device, collectives)),
+      axes_{make_axis(world.split(world.rank() % tensor_size), device, collectives_),
+            make_axis(world.split(world.rank() / tensor_size), device, collectives_)} {
   assert(world.size() % tensor_size == 0);
+}
+
+void ProcessMesh::begin_step(std::int64_t step) const {
+  for (const AxisRanks& axis : axes_) axis.communicator->begin_step(step);
 }
 
 }  // namespace redspine

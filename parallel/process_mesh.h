@@ -16,13 +16,17 @@ inline constexpr int kNumAxes = 2;
 class ProcessMesh {
  public:
   /// Collective over `world`, whose size `tensor_size` divides. `world` and `device` outlive it.
-  ProcessMesh(const RankGroup& world, int tensor_size, Device& device);
+  /// Both axes use the collectives that suit the world.
+  ProcessMesh(const RankGroup& world, int tensor_size, Device& device,
+              Collectives collectives = Collectives::automatic);
 
   const RankGroup& world() const { return world_; }
   /// The ranks that differ from this one in `axis` alone: their host collectives ...
   const RankGroup& group(Axis axis) const { return axes_[index(axis)].group; }
   /// ... and their collectives on device memory.
   Communicator& along(Axis axis) const { return *axes_[index(axis)].communicator; }
+  /// Both communicators are told: Communicator::begin_step.
+  void begin_step(std::int64_t step) const;
 
  private:
   struct AxisRanks {
@@ -30,9 +34,10 @@ class ProcessMesh {
     std::unique_ptr<Communicator> communicator;
   };
   static std::size_t index(Axis axis) { return static_cast<std::size_t>(axis); }
-  static AxisRanks make_axis(RankGroup group, Device& device);
+  static AxisRanks make_axis(RankGroup group, Device& device, Collectives collectives);
 
   const RankGroup& world_;
+  Collectives collectives_;
   std::array<AxisRanks, kNumAxes> axes_;
 };
 

@@ -40,6 +40,13 @@ RankGroup::RankGroup(std::unique_ptr<Handle> handle)
 RankGroup::RankGroup(RankGroup&&) noexcept = default;
 RankGroup::~RankGroup() = default;
 
+std::string RankGroup::host_name() {
+  char name[MPI_MAX_PROCESSOR_NAME];
+  int length = 0;
+  check_mpi(MPI_Get_processor_name(name, &length), "MPI_Get_processor_name");
+  return {name, static_cast<std::size_t>(length)};
+}
+
 void RankGroup::all_reduce(std::span<double> values, ReduceOp op) const {
   check_mpi(MPI_Allreduce(MPI_IN_PLACE, values.data(), static_cast<int>(values.size()), MPI_DOUBLE,
                           op == ReduceOp::sum ? MPI_SUM : MPI_MAX, handle_->communicator),

@@ -25,6 +25,8 @@ class RankGroup {
 
   int rank() const { return rank_; }
   int size() const { return size_; }
+  /// As MPI names the machine of this rank. Local.
+  static std::string host_name();
 
   /// The same bits on every rank.
   void all_reduce(std::span<double> values, ReduceOp op) const;

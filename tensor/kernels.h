@@ -2,12 +2,17 @@
 // Callers use the functions of tensor/ops.h, which check shapes once; a backend trusts them.
 //
 // Every kernel runs on the device's compute stream. For each output the argument struct says
-// *written* (old content is not read), *accumulated* (+=) or *in place*. Sums over rows have one
-// fixed order that does not depend on the number of threads; only Matmul leaves its order to the
-// BLAS library, which is the same from run to run at one number of threads.
+// *written* (old content is not read), *accumulated* (+=) or *in place*. Every sum has one fixed
+// order on a backend, so that two runs give the same bits; on the CPU it does not depend on the
+// number of threads either.
 //
 // Shapes: B micro-batch, T sequence, D hidden, H heads, K head size, F MLP size, V vocabulary,
-// N = B*T rows; lower case is this rank's share. All tensors are f32 unless a type is named.
+// N = B*T rows; lower case is this rank's share.
+//
+// Types: the activations of an operation, and what they are multiplied with or looked up in, are
+// all f32 or all bf16; `x`, `out`, `dout` and their like are activations. Statistics, gains and
+// biases of norms, gradients of parameters, sums and the optimizer's state are f32 unless a type is
+// named. Whatever is bf16 is computed in f32 and rounded once.
 #pragma once
 
 #include <cstdint>
@@ -17,42 +22,60 @@
 namespace redspine {
 
 enum class Transpose { no, yes };
-/// Whether a product replaces its output or is added to it.
-enum class Update { write, accumulate };
 enum class GeluKind { tanh, exact };
 enum class RopeDirection { forward, backward };
 
-/// out[M,N] = A * B (+ out), where A[M,K] is `a` or its transpose and B[K,N] is `b` or its.
+/// out[M,N] = A B (+ bias), where B[K,N] is `b` or its transpose. `out` has the type of `a` and `b`
+/// or is f32; `bias` has the type of `out`.
 struct Matmul {
-  TensorView out;
-  ConstTensorView a;
-  ConstTensorView b;
-  Transpose transpose_a = Transpose::no;
+  TensorView out;     // [M, N], written
+  ConstTensorView a;  // [M, K]
+  ConstTensorView b;  // [K, N], or [N, K] to be transposed
   Transpose transpose_b = Transpose::no;
-  Update update = Update::write;
+  ConstTensorView bias = {};  // [N], added to every row, or empty (count 0) for none
 };
 
-/// x[r,c] += bias[c].
-struct AddBias {
-  TensorView x;          // [R, C], in place
-  ConstTensorView bias;  // [C]
+/// x = A B^T (+ bias), kept for the backward pass; out = gelu(x), where gelu is
+/// tanh: 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))); exact: 0.5 x (1 + erf(x / sqrt(2)))
+/// (Hendrycks and Gimpel, arXiv 1606.08415).
+struct MatmulGelu {
+  TensorView out;        // [M, N], written
+  TensorView x;          // [M, N], written
+  ConstTensorView a;     // [M, K]
+  ConstTensorView b;     // [N, K]
+  ConstTensorView bias;  // [N], or empty
+  GeluKind kind;
 };
 
-/// dbias[c] += sum over r of dy[r,c]: rows ascend within blocks of 32, and then the blocks.
-struct AddBiasBackward {
-  TensorView dbias;    // [C], accumulated
+/// dx = (A B) * gelu'(x): an input gradient and on through the activation that made the input.
+struct MatmulGeluBackward {
+  TensorView dx;      // [M, N], written
+  ConstTensorView a;  // [M, K]
+  ConstTensorView b;  // [K, N]
+  ConstTensorView x;  // [M, N]
+  GeluKind kind;
+};
+
+/// Of y = x W^T + bias: dweight += dy^T x, dbias[c] += sum over rows of dy[r,c]. Rows of the latter
+/// ascend within blocks of 32, and then the blocks.
+struct WeightGradient {
+  TensorView dweight;  // [C, K], accumulated
+  TensorView dbias;    // [C], accumulated, or empty
   ConstTensorView dy;  // [R, C]
+  ConstTensorView x;   // [R, K]
 };
 
 /// Layer normalisation over the last dim (Ba et al., arXiv 1607.06450):
 /// out = (x - mean) * rstd * gain + bias, rstd = 1 / sqrt(variance + epsilon), biased variance.
+/// Where there is a `residual`, x += residual comes first, in the same pass.
 struct LayerNorm {
-  TensorView out;   // [N, D], written
-  TensorView mean;  // [N], written
-  TensorView rstd;  // [N], written
-  ConstTensorView x;
-  ConstTensorView gain;  // [D]
-  ConstTensorView bias;  // [D], or empty (count 0) for none
+  TensorView out;            // [N, D], written
+  TensorView mean;           // [N], written
+  TensorView rstd;           // [N], written
+  TensorView x;              // [N, D]; in place where there is a residual, else only read
+  ConstTensorView residual;  // [N, D], or empty
+  ConstTensorView gain;      // [D]
+  ConstTensorView bias;      // [D], or empty
   float epsilon;
 };
 
@@ -71,12 +94,13 @@ struct LayerNormBackward {
 };
 
 /// RMS normalisation (Zhang and Sennrich, arXiv 1910.07467):
-/// out = x * rstd * gain, rstd = 1 / sqrt(mean_D(x^2) + epsilon).
+/// out = x * rstd * gain, rstd = 1 / sqrt(mean_D(x^2) + epsilon); x += residual comes first.
 struct RmsNorm {
-  TensorView out;   // [N, D], written
-  TensorView rstd;  // [N], written
-  ConstTensorView x;
-  ConstTensorView gain;  // [D]
+  TensorView out;            // [N, D], written
+  TensorView rstd;           // [N], written
+  TensorView x;              // [N, D]; in place where there is a residual, else only read
+  ConstTensorView residual;  // [N, D], or empty
+  ConstTensorView gain;      // [D]
   float epsilon;
 };
 
@@ -155,22 +179,6 @@ struct AttentionBackward {
   DropoutKey dropout;
 };
 
-/// tanh: 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))); exact: 0.5 x (1 + erf(x / sqrt(2)))
-/// (Hendrycks and Gimpel, arXiv 1606.08415).
-struct Gelu {
-  TensorView out;  // written
-  ConstTensorView x;
-  GeluKind kind;
-};
-
-/// dx = dout * gelu'(x).
-struct GeluBackward {
-  TensorView dx;  // written; may be dout itself
-  ConstTensorView dout;
-  ConstTensorView x;
-  GeluKind kind;
-};
-
 /// SwiGLU (Shazeer, arXiv 2002.05202): out = silu(gate) * up, silu(z) = z / (1 + exp(-z)).
 /// A row of `gate_up` holds f gate values, then f up values.
 struct Swiglu {
@@ -184,26 +192,24 @@ struct SwigluBackward {
   ConstTensorView gate_up;
 };
 
-/// out[n] = weight[token[n] - first_row], or zeros where the token's row lies in another shard.
+/// out[b,t] = weight[token[b,t] - first_row], or zeros where the token's row lies in another shard,
+/// + position[t].
 struct Embedding {
-  TensorView out;          // [N, D], written
-  ConstTensorView weight;  // [v, D]
-  ConstTensorView tokens;  // [N] i32
+  TensorView out;            // [B, T, D], written
+  ConstTensorView weight;    // [v, D]
+  ConstTensorView position;  // [>= T, D], or empty
+  ConstTensorView tokens;    // [B, T] i32
   std::int64_t first_row;
 };
 
-/// dweight[token[n] - first_row] += dout[n], n in ascending order for each row.
+/// dweight[token[n] - first_row] += dout[n], n in ascending order for each row;
+/// dposition[t] += dout[b,t], b ascending.
 struct EmbeddingBackward {
-  TensorView dweight;  // [v, D], accumulated
-  ConstTensorView dout;
+  TensorView dweight;    // [v, D], accumulated
+  TensorView dposition;  // [>= T, D], accumulated, or empty
+  ConstTensorView dout;  // [B, T, D]
   ConstTensorView tokens;
   std::int64_t first_row;
-};
-
-/// out += x.
-struct Add {
-  TensorView out;  // in place
-  ConstTensorView x;
 };
 
 /// max[n] = max over this shard of logits[n]; -inf for an empty shard. A NaN is passed over: it
@@ -258,6 +264,7 @@ struct AdamW {
   TensorView exp_avg;     // m, in place
   TensorView exp_avg_sq;  // v, in place
   ConstTensorView gradient;
+  TensorView working = {};  // p rounded to bf16, written; or empty
   double gradient_scale;
   double learning_rate;
   double beta1;
@@ -276,8 +283,9 @@ class Kernels {
   virtual ~Kernels() = default;
 
   virtual void run(const Matmul&) const = 0;
-  virtual void run(const AddBias&) const = 0;
-  virtual void run(const AddBiasBackward&) const = 0;
+  virtual void run(const MatmulGelu&) const = 0;
+  virtual void run(const MatmulGeluBackward&) const = 0;
+  virtual void run(const WeightGradient&) const = 0;
   virtual void run(const LayerNorm&) const = 0;
   virtual void run(const LayerNormBackward&) const = 0;
   virtual void run(const RmsNorm&) const = 0;
@@ -286,13 +294,10 @@ class Kernels {
   virtual void run(const Dropout&) const = 0;
   virtual void run(const Attention&) const = 0;
   virtual void run(const AttentionBackward&) const = 0;
-  virtual void run(const Gelu&) const = 0;
-  virtual void run(const GeluBackward&) const = 0;
   virtual void run(const Swiglu&) const = 0;
   virtual void run(const SwigluBackward&) const = 0;
   virtual void run(const Embedding&) const = 0;
   virtual void run(const EmbeddingBackward&) const = 0;
-  virtual void run(const Add&) const = 0;
   virtual void run(const RowMax&) const = 0;
   virtual void run(const CrossEntropySums&) const = 0;
   virtual void run(const CrossEntropyLoss&) const = 0;

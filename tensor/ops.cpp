@@ -29,11 +29,31 @@ void check_dtype(const char* op, const Operand& x, DType dtype) {
                       name_of(dtype)));
 }
 
-// Any f32 tensor whose last dim is `cols` and whose other dims multiply to `rows`.
-void check_matrix(const char* op, const Operand& x, std::int64_t rows, std::int64_t cols) {
-  check_dtype(op, x, DType::f32);
+// The types that are computed with.
+void check_float(const char* op, const Operand& x) {
+  const DType dtype = x.view.dtype();
+  require(dtype == DType::f32 || dtype == DType::bf16, op,
+          fmt::format("{} is {}, it must be f32 or bf16", x.to_string(), name_of(dtype)));
+}
+
+// Activations of one operation, which share their type.
+void check_same_type(const char* op, const Operand& x, const Operand& like) {
+  check_float(op, x);
+  check_float(op, like);
+  require(x.view.dtype() == like.view.dtype(), op,
+          fmt::format("{} is {}, {} is {}; they must have one type", x.to_string(),
+                      name_of(x.view.dtype()), like.to_string(), name_of(like.view.dtype())));
+}
+
+// Any tensor whose last dim is `cols` and whose other dims multiply to `rows`.
+void check_size(const char* op, const Operand& x, std::int64_t rows, std::int64_t cols) {
   require(x.rows() == rows && x.cols() == cols, op,
           fmt::format("{} must be {} rows of {}", x.to_string(), rows, cols));
+}
+
+void check_matrix(const char* op, const Operand& x, std::int64_t rows, std::int64_t cols) {
+  check_dtype(op, x, DType::f32);
+  check_size(op, x, rows, cols);
 }
 
 void check_count(const char* op, const Operand& x, std::int64_t count, DType dtype = DType::f32) {
@@ -43,24 +63,49 @@ void check_count(const char* op, const Operand& x, std::int64_t count, DType dty
 }
 
 void check_same_matrix(const char* op, const Operand& x, const Operand& like) {
-  check_dtype(op, x, DType::f32);
-  check_dtype(op, like, DType::f32);
+  check_same_type(op, x, like);
   require(x.rows() == like.rows() && x.cols() == like.cols(), op,
           fmt::format("{} and {} differ", x.to_string(), like.to_string()));
 }
 
 void check_same_count(const char* op, const Operand& x, const Operand& like) {
-  check_dtype(op, x, DType::f32);
-  check_dtype(op, like, DType::f32);
+  check_same_type(op, x, like);
   require(x.view.count() == like.view.count(), op,
           fmt::format("{} and {} differ", x.to_string(), like.to_string()));
 }
 
-// Rank, batch and sequence of a [B, T, columns] tensor.
+// out[M,N] = a[M,K] x b, where b is [K, N], or [N, K] to be transposed.
+void check_product(const char* op, const Operand& out, const Operand& a, const Operand& b,
+                   Transpose transpose_b) {
+  check_same_type(op, b, a);
+  if (out.view.dtype() != DType::f32) check_same_type(op, out, a);
+  const bool turned = transpose_b == Transpose::yes;
+  require(a.cols() == (turned ? b.cols() : b.rows()) && out.rows() == a.rows() &&
+              out.cols() == (turned ? b.rows() : b.cols()),
+          op,
+          fmt::format("{} x {}{} does not give {}", a.to_string(), b.to_string(),
+                      turned ? " transposed" : "", out.to_string()));
+}
+
+// The dims of a [B, T, columns] tensor.
 void check_sequences(const char* op, const Operand& x) {
-  check_dtype(op, x, DType::f32);
+  check_float(op, x);
   require(x.view.shape().rank() == 3, op,
           fmt::format("{} must have the dims [B, T, columns]", x.to_string()));
+}
+
+// A row of x a token, of the width of the weights, and a position for every token of a sequence.
+void check_embedding(const char* op, const Operand& x, const Operand& tokens, const Operand& weight,
+                     const Operand& position) {
+  check_sequences(op, x);
+  check_count(op, tokens, x.rows(), DType::i32);
+  check_size(op, weight, weight.rows(), x.cols());
+  if (position.view.count() == 0) return;
+  check_same_type(op, position, weight);
+  check_size(op, position, position.rows(), x.cols());
+  require(
+      position.rows() >= x.view.dim(1), op,
+      fmt::format("{} has fewer rows than {} has positions", position.to_string(), x.to_string()));
 }
 
 void check_dropout(const char* op, const DropoutKey& dropout, std::int64_t batch) {
@@ -90,42 +135,51 @@ void check_heads(const char* op, const HeadLayout& heads, const Operand& qkv,
   check_sequences(op, qkv);
   const std::int64_t batch = qkv.view.dim(0);
   const std::int64_t sequence = qkv.view.dim(1);
-  check_matrix(op, qkv, batch * sequence,
-               (heads.num_heads + 2 * heads.num_kv_heads) * heads.head_size);
-  check_matrix(op, context, batch * sequence, heads.num_heads * heads.head_size);
+  check_same_type(op, context, qkv);
+  check_size(op, qkv, batch * sequence,
+             (heads.num_heads + 2 * heads.num_kv_heads) * heads.head_size);
+  check_size(op, context, batch * sequence, heads.num_heads * heads.head_size);
   check_count(op, log_sum_exp, batch * heads.num_heads * sequence);
 }
 
 }  // namespace
 
 void check(const Matmul& op) {
-  const Operand a{"a", op.a};
-  const Operand b{"b", op.b};
-  const Operand out{"out", op.out};
-  for (const Operand* x : {&a, &b, &out}) check_dtype("Matmul", *x, DType::f32);
-  const bool turn_a = op.transpose_a == Transpose::yes;
-  const bool turn_b = op.transpose_b == Transpose::yes;
-  const std::int64_t m = turn_a ? a.cols() : a.rows();
-  const std::int64_t k = turn_a ? a.rows() : a.cols();
-  const std::int64_t k_of_b = turn_b ? b.cols() : b.rows();
-  const std::int64_t n = turn_b ? b.rows() : b.cols();
-  require(k == k_of_b && out.rows() == m && out.cols() == n, "Matmul",
-          fmt::format("{}{} x {}{} does not give {}", a.to_string(), turn_a ? " transposed" : "",
-                      b.to_string(), turn_b ? " transposed" : "", out.to_string()));
+  check_product("Matmul", {"out", op.out}, {"a", op.a}, {"b", op.b}, op.transpose_b);
+  if (op.bias.count() != 0) {
+    check_count("Matmul", {"bias", op.bias}, op.out.cols(), op.out.dtype());
+  }
 }
 
-void check(const AddBias& op) {
-  check_dtype("AddBias", {"x", op.x}, DType::f32);
-  check_count("AddBias", {"bias", op.bias}, op.x.cols());
+void check(const MatmulGelu& op) {
+  check_product("MatmulGelu", {"out", op.out}, {"a", op.a}, {"b", op.b}, Transpose::yes);
+  check_same_type("MatmulGelu", {"out", op.out}, {"a", op.a});
+  check_same_matrix("MatmulGelu", {"x", op.x}, {"out", op.out});
+  if (op.bias.count() != 0) {
+    check_count("MatmulGelu", {"bias", op.bias}, op.out.cols(), op.out.dtype());
+  }
 }
 
-void check(const AddBiasBackward& op) {
-  check_dtype("AddBiasBackward", {"dy", op.dy}, DType::f32);
-  check_count("AddBiasBackward", {"dbias", op.dbias}, op.dy.cols());
+void check(const MatmulGeluBackward& op) {
+  check_product("MatmulGeluBackward", {"dx", op.dx}, {"a", op.a}, {"b", op.b}, Transpose::no);
+  check_same_type("MatmulGeluBackward", {"dx", op.dx}, {"a", op.a});
+  check_same_matrix("MatmulGeluBackward", {"x", op.x}, {"dx", op.dx});
+}
+
+void check(const WeightGradient& op) {
+  check_same_type("WeightGradient", {"x", op.x}, {"dy", op.dy});
+  require(op.dy.rows() == op.x.rows(), "WeightGradient",
+          fmt::format("dy {} and x {} differ in their rows", op.dy.shape().to_string(),
+                      op.x.shape().to_string()));
+  check_matrix("WeightGradient", {"dweight", op.dweight}, op.dy.cols(), op.x.cols());
+  if (op.dbias.count() != 0) check_count("WeightGradient", {"dbias", op.dbias}, op.dy.cols());
 }
 
 void check(const LayerNorm& op) {
   check_same_matrix("LayerNorm", {"out", op.out}, {"x", op.x});
+  if (op.residual.count() != 0) {
+    check_same_matrix("LayerNorm", {"residual", op.residual}, {"x", op.x});
+  }
   check_count("LayerNorm", {"mean", op.mean}, op.x.rows());
   check_count("LayerNorm", {"rstd", op.rstd}, op.x.rows());
   check_count("LayerNorm", {"gain", op.gain}, op.x.cols());
@@ -144,6 +198,9 @@ void check(const LayerNormBackward& op) {
 
 void check(const RmsNorm& op) {
   check_same_matrix("RmsNorm", {"out", op.out}, {"x", op.x});
+  if (op.residual.count() != 0) {
+    check_same_matrix("RmsNorm", {"residual", op.residual}, {"x", op.x});
+  }
   check_count("RmsNorm", {"rstd", op.rstd}, op.x.rows());
   check_count("RmsNorm", {"gain", op.gain}, op.x.cols());
 }
@@ -160,6 +217,7 @@ void check(const Rope& op) {
   const Operand x{"x", op.x};
   const Operand cos{"cos", op.cos};
   check_sequences("Rope", x);
+  check_dtype("Rope", cos, DType::f32);
   check_same_matrix("Rope", {"sin", op.sin}, cos);
   require(cos.rows() >= op.x.dim(1), "Rope",
           fmt::format("{} has angles for {} positions of {}", cos.to_string(), cos.rows(),
@@ -192,46 +250,37 @@ void check(const AttentionBackward& op) {
   check_dropout("AttentionBackward", op.dropout, op.qkv.dim(0));
 }
 
-void check(const Gelu& op) { check_same_count("Gelu", {"out", op.out}, {"x", op.x}); }
-
-void check(const GeluBackward& op) {
-  check_same_count("GeluBackward", {"dx", op.dx}, {"x", op.x});
-  check_same_count("GeluBackward", {"dout", op.dout}, {"x", op.x});
-}
-
 void check(const Swiglu& op) {
-  check_dtype("Swiglu", {"out", op.out}, DType::f32);
-  check_matrix("Swiglu", {"gate_up", op.gate_up}, op.out.rows(), 2 * op.out.cols());
+  check_same_type("Swiglu", {"gate_up", op.gate_up}, {"out", op.out});
+  check_size("Swiglu", {"gate_up", op.gate_up}, op.out.rows(), 2 * op.out.cols());
 }
 
 void check(const SwigluBackward& op) {
-  check_dtype("SwigluBackward", {"dout", op.dout}, DType::f32);
-  check_matrix("SwigluBackward", {"gate_up", op.gate_up}, op.dout.rows(), 2 * op.dout.cols());
+  check_same_type("SwigluBackward", {"gate_up", op.gate_up}, {"dout", op.dout});
+  check_size("SwigluBackward", {"gate_up", op.gate_up}, op.dout.rows(), 2 * op.dout.cols());
   check_same_matrix("SwigluBackward", {"dgate_up", op.dgate_up}, {"gate_up", op.gate_up});
 }
 
 void check(const Embedding& op) {
-  check_dtype("Embedding", {"out", op.out}, DType::f32);
-  check_count("Embedding", {"tokens", op.tokens}, op.out.rows(), DType::i32);
-  check_matrix("Embedding", {"weight", op.weight}, op.weight.rows(), op.out.cols());
+  check_same_type("Embedding", {"weight", op.weight}, {"out", op.out});
+  check_embedding("Embedding", {"out", op.out}, {"tokens", op.tokens}, {"weight", op.weight},
+                  {"position", op.position});
 }
 
 void check(const EmbeddingBackward& op) {
-  check_dtype("EmbeddingBackward", {"dout", op.dout}, DType::f32);
-  check_count("EmbeddingBackward", {"tokens", op.tokens}, op.dout.rows(), DType::i32);
-  check_matrix("EmbeddingBackward", {"dweight", op.dweight}, op.dweight.rows(), op.dout.cols());
+  check_dtype("EmbeddingBackward", {"dweight", op.dweight}, DType::f32);
+  check_embedding("EmbeddingBackward", {"dout", op.dout}, {"tokens", op.tokens},
+                  {"dweight", op.dweight}, {"dposition", op.dposition});
 }
 
-void check(const Add& op) { check_same_count("Add", {"x", op.x}, {"out", op.out}); }
-
 void check(const RowMax& op) {
-  check_dtype("RowMax", {"logits", op.logits}, DType::f32);
+  check_float("RowMax", {"logits", op.logits});
   check_count("RowMax", {"max", op.max}, op.logits.rows());
 }
 
 void check(const CrossEntropySums& op) {
   const std::int64_t rows = op.logits.rows();
-  check_dtype("CrossEntropySums", {"logits", op.logits}, DType::f32);
+  check_float("CrossEntropySums", {"logits", op.logits});
   check_matrix("CrossEntropySums", {"sums", op.sums}, 2, rows);
   check_count("CrossEntropySums", {"max", op.max}, rows);
   check_count("CrossEntropySums", {"targets", op.targets}, rows, DType::i32);
@@ -245,7 +294,7 @@ void check(const CrossEntropyLoss& op) {
 
 void check(const CrossEntropyBackward& op) {
   const std::int64_t rows = op.logits.rows();
-  check_dtype("CrossEntropyBackward", {"logits", op.logits}, DType::f32);
+  check_float("CrossEntropyBackward", {"logits", op.logits});
   check_matrix("CrossEntropyBackward", {"sums", op.sums}, 2, rows);
   check_count("CrossEntropyBackward", {"max", op.max}, rows);
   check_count("CrossEntropyBackward", {"targets", op.targets}, rows, DType::i32);
@@ -258,9 +307,13 @@ void check(const SumOfSquares& op) {
 
 void check(const AdamW& op) {
   const Operand parameter{"parameter", op.parameter};
+  check_dtype("AdamW", parameter, DType::f32);
   check_same_count("AdamW", {"exp_avg", op.exp_avg}, parameter);
   check_same_count("AdamW", {"exp_avg_sq", op.exp_avg_sq}, parameter);
   check_same_count("AdamW", {"gradient", op.gradient}, parameter);
+  if (op.working.count() != 0) {
+    check_count("AdamW", {"working", op.working}, op.parameter.count(), DType::bf16);
+  }
 }
 
 }  // namespace redspine::ops

@@ -8,8 +8,9 @@
 namespace redspine::ops {
 
 void check(const Matmul& op);
-void check(const AddBias& op);
-void check(const AddBiasBackward& op);
+void check(const MatmulGelu& op);
+void check(const MatmulGeluBackward& op);
+void check(const WeightGradient& op);
 void check(const LayerNorm& op);
 void check(const LayerNormBackward& op);
 void check(const RmsNorm& op);
@@ -18,13 +19,10 @@ void check(const Rope& op);
 void check(const Dropout& op);
 void check(const Attention& op);
 void check(const AttentionBackward& op);
-void check(const Gelu& op);
-void check(const GeluBackward& op);
 void check(const Swiglu& op);
 void check(const SwigluBackward& op);
 void check(const Embedding& op);
 void check(const EmbeddingBackward& op);
-void check(const Add& op);
 void check(const RowMax& op);
 void check(const CrossEntropySums& op);
 void check(const CrossEntropyLoss& op);

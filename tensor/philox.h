@@ -11,7 +11,7 @@ namespace redspine {
 using PhiloxCounter = std::array<std::uint32_t, 4>;
 
 /// The four 32-bit numbers at `counter` of the stream `key`.
-inline PhiloxCounter philox4x32(std::uint64_t key, PhiloxCounter counter) {
+constexpr PhiloxCounter philox4x32(std::uint64_t key, PhiloxCounter counter) {
   auto key0 = static_cast<std::uint32_t>(key);
   auto key1 = static_cast<std::uint32_t>(key >> 32);
   for (int round = 0; round < 10; ++round) {

@@ -29,6 +29,8 @@ std::ptrdiff_t check_slice(const Shape& shape, DType dtype, std::int64_t begin,
 
 std::size_t size_of(DType dtype) {
   switch (dtype) {
+    case DType::bf16:
+      return 2;
     case DType::f32:
     case DType::i32:
       return 4;
@@ -49,6 +51,8 @@ const char* name_of(DType dtype) {
       return "i32";
     case DType::i64:
       return "i64";
+    case DType::bf16:
+      return "bf16";
   }
   throw Error("unknown dtype");
 }

@@ -11,9 +11,11 @@
 #include <string>
 #include <vector>
 
+#include "tensor/bfloat16.h"
+
 namespace redspine {
 
-enum class DType : std::uint8_t { f32, f64, i32, i64 };
+enum class DType : std::uint8_t { f32, f64, i32, i64, bf16 };
 
 /// Bytes of one element.
 std::size_t size_of(DType dtype);
@@ -36,6 +38,10 @@ struct DTypeOf<std::int32_t> {
 template <>
 struct DTypeOf<std::int64_t> {
   static constexpr DType kValue = DType::i64;
+};
+template <>
+struct DTypeOf<BFloat16> {
+  static constexpr DType kValue = DType::bf16;
 };
 
 /// The dims of a tensor, at most four, outermost first. A dim may be 0 (an empty shard).

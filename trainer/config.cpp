@@ -85,14 +85,12 @@ void RunConfig::validate(Mistakes& mistakes) const {
   if (output_dir.empty()) {
     mistakes.add("run.output_dir", "is empty; legal: the path of a folder (\".\" for this one)");
   }
-  if (device == DeviceChoice::cuda) {
-    mistakes.add("run.device",
-                 "is cuda, but the CUDA backend is not in this build; "
-                 "legal here: auto, cpu");
-  }
+  if (device != DeviceChoice::cpu) return;  // what else there is shows when the ranks look for it
   if (precision == Precision::bf16) {
-    mistakes.add("run.precision",
-                 "is bf16, which the CPU backend does not compute in; legal here: fp32");
+    mistakes.add("run.precision", "is bf16, but run.device is cpu, which computes in fp32 alone");
+  }
+  if (collectives == Collectives::nccl) {
+    mistakes.add("run.collectives", "is nccl, but run.device is cpu; legal with it: auto, mpi");
   }
 }
 

@@ -11,19 +11,26 @@
 #include "model/config.h"
 #include "parallel/config.h"
 #include "tensor/error.h"
+#include "tensor/view.h"
 
 namespace redspine {
 
 enum class DeviceChoice { automatic, cpu, cuda };
-enum class Precision { fp32, bf16 };
+enum class Precision { fp32, bf16 };  // of activations, and of the weights that they meet
 enum class ScheduleKind { constant, linear, cosine, wsd };
+
+/// The type of the activations.
+inline DType dtype_of(Precision precision) {
+  return precision == Precision::bf16 ? DType::bf16 : DType::f32;
+}
 
 struct RunConfig {
   std::string name = "run";         // everything of a run lies in output_dir/name
   std::string output_dir = "runs";  // relative to where the command was started
   std::uint64_t seed = 1234;        // of weights, sample order and dropout
   DeviceChoice device = DeviceChoice::automatic;
-  Precision precision = Precision::fp32;  // bf16 keeps fp32 master weights
+  Precision precision = Precision::fp32;  // bf16, on CUDA only, keeps fp32 master weights
+  Collectives collectives = Collectives::automatic;  // what carries them between ranks; nccl: CUDA
 
   void validate(Mistakes& mistakes) const;
 };

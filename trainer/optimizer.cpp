@@ -25,6 +25,7 @@ void Optimizer::update(double learning_rate, double gradient_scale) {
                             .exp_avg = exp_avg_.view().slice(parameter.offset, count),
                             .exp_avg_sq = exp_avg_sq_.view().slice(parameter.offset, count),
                             .gradient = parameter.gradient.reshape({count}),
+                            .working = parameter.working.reshape({parameter.working.count()}),
                             .gradient_scale = gradient_scale,
                             .learning_rate = learning_rate,
                             .beta1 = config_.beta1,

@@ -16,7 +16,8 @@ class Optimizer {
   Optimizer(const OptimizerConfig& config, Device& device, ParameterStore& store,
             std::int64_t num_updates = 0);
 
-  /// One update with gradient * gradient_scale. Matrices decay, vectors do not.
+  /// One update with gradient * gradient_scale, of working copies too. Matrices decay, vectors do
+  /// not.
   void update(double learning_rate, double gradient_scale);
 
   /// Updates so far; bias correction depends on it, not on the step, which may have been skipped.

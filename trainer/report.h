@@ -9,6 +9,13 @@
 
 namespace redspine {
 
+/// Where a step's time went, on this rank.
+struct PhaseSeconds {
+  double gradients = 0.0;  // forward and backward of all micro-batches, and what was left to reduce
+  double norm = 0.0;       // of the gradient, and the ranks' agreement
+  double update = 0.0;     // AdamW
+};
+
 struct StepReport {
   std::int64_t step;     // from 1
   double loss;           // mean over the tokens of the global batch
@@ -21,6 +28,7 @@ struct StepReport {
   double seconds;            // of this step, without evaluation
   double tokens_per_second;  // over all ranks
   double tflops_per_rank;
+  PhaseSeconds phases = {};
   Requests requests;  // what ranks had been asked when the step began
 };
 

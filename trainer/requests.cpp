@@ -81,6 +81,13 @@ Requests RequestWatch::poll() {
   return pending_;
 }
 
+bool RequestWatch::is_stop_asked() {
+  signals_.poll(pending_);
+  if (exists(run_directory_ + file_of(Request::stop_file))) pending_.add(Request::stop_file);
+  if (is_allocation_at_its_end()) pending_.add(Request::allocation_end);
+  return pending_.stops();
+}
+
 void RequestWatch::expect_delay(double seconds) {
   longest_delay_seconds_ = std::max(longest_delay_seconds_, seconds);
 }

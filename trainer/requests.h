@@ -55,6 +55,10 @@ class RequestWatch {
 
   /// Everything asked so far and not yet done, as far as this rank knows.
   Requests poll();
+  /// Whether the run is to stop, by what this rank can see for itself: files and the clock, too, on
+  /// any rank. For the long parts of the start, in which ranks cannot talk; afterwards poll() still
+  /// knows.
+  bool is_stop_asked();
   /// How long the run takes until it can stop: a step, a save. The longest so far counts.
   void expect_delay(double seconds);
   /// The run has saved, or stops: rank 0 deletes the file that asked for it.

@@ -4,6 +4,7 @@
 #include <array>
 #include <chrono>
 #include <cmath>
+#include <utility>
 
 #include "model/flops.h"
 #include "parallel/gradient_norm.h"
@@ -51,6 +52,18 @@ struct StepSums {
   }
 };
 
+class Laps {
+ public:
+  /// Seconds since the last call, or since this object was made.
+  double next() {
+    const auto now = std::chrono::steady_clock::now();
+    return std::chrono::duration<double>(now - std::exchange(last_, now)).count();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
+};
+
 std::optional<Evaluator> make_evaluator(const Config& config, const RunData& data, Gpt& model,
                                         BatchFeed& feed, Placement placement) {
   if (!data.validation) return std::nullopt;
@@ -72,9 +85,10 @@ Trainer::Trainer(const Config& config, RunData& data, const RankGroup& world, De
     : config_(config),
       progress_(progress),
       device_(device),
-      mesh_(world, static_cast<int>(config.parallel.tensor), device),
+      mesh_(world, static_cast<int>(config.parallel.tensor), device, config.run.collectives),
       num_micro_batches_(config.num_accumulation_steps(world.size())),
-      model_(config.model, micro_batch_shape(config.batch), config.run.seed, {device, mesh_},
+      model_(config.model, micro_batch_shape(config.batch), config.run.seed,
+             {device, mesh_, dtype_of(config.run.precision)},
              progress.step > 0 ? InitialWeights::zero : InitialWeights::drawn),
       optimizer_(config.optimizer, device, model_.parameters(), progress.num_updates),
       reducer_(device, mesh_, model_.parameters().buckets(), num_micro_batches_),
@@ -84,11 +98,12 @@ Trainer::Trainer(const Config& config, RunData& data, const RankGroup& world, De
                   prefetcher_options(config, mesh_.group(Axis::data), progress.samples_consumed)) {}
 
 StepReport Trainer::train_step(const Requests& mine) {
-  const auto start = std::chrono::steady_clock::now();
+  Laps laps;
+  PhaseSeconds phases;
   const RankGroup& data_axis = mesh_.group(Axis::data);
   const std::int64_t batch_size = config_.batch.global_batch_size;
   const auto num_tokens = static_cast<double>(batch_size * config_.batch.sequence_length);
-  ++progress_.step;
+  mesh_.begin_step(++progress_.step);
 
   const Batch batch = prefetcher_.next();
   device_.zero(model_.parameters().gradients());
@@ -101,9 +116,11 @@ StepReport Trainer::train_step(const Requests& mine) {
   StepSums sums{.value = model_.take_loss_sum(), .requests = mine};
   sums.add_over(data_axis);
   const double loss = sums.value / num_tokens;
+  phases.gradients = laps.next();
   sums.value = sum_of_squares(device_, model_.parameters().owned_gradients());
   sums.add_over(mesh_.group(Axis::tensor));
   const double norm = std::sqrt(sums.value);
+  phases.norm = laps.next();
   const double learning_rate =
       config_.optimizer.learning_rate * schedule_factor(config_.schedule, progress_.step);
   // Both numbers are the same bits on every rank, so all ranks decide alike.
@@ -111,13 +128,15 @@ StepReport Trainer::train_step(const Requests& mine) {
   if (is_finite) {
     optimizer_.update(learning_rate, clip_factor(norm, config_.optimizer.max_gradient_norm));
   }
+  device_.synchronize(Stream::compute);  // the time of the update is this step's
+  phases.update = laps.next();
   const std::uint64_t batch_hash = data_axis.sum(batch.hash);
   progress_.samples_consumed += batch_size;
   progress_.tokens_consumed += batch_size * config_.batch.sequence_length;
   progress_.num_updates = optimizer_.num_updates();
   progress_.num_skipped_in_a_row = is_finite ? 0 : progress_.num_skipped_in_a_row + 1;
 
-  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  const double seconds = phases.gradients + phases.norm + phases.update + laps.next();
   const double flops =
       num_tokens * training_flops_per_token(config_.model, config_.batch.sequence_length);
   return {.step = progress_.step,
@@ -128,9 +147,10 @@ StepReport Trainer::train_step(const Requests& mine) {
           .samples = progress_.samples_consumed,
           .batch_hash = batch_hash,
           .applied = is_finite,
-          .seconds = seconds.count(),
-          .tokens_per_second = num_tokens / seconds.count(),
-          .tflops_per_rank = flops / seconds.count() / mesh_.world().size() * 1e-12,
+          .seconds = seconds,
+          .tokens_per_second = num_tokens / seconds,
+          .tflops_per_rank = flops / seconds / mesh_.world().size() * 1e-12,
+          .phases = phases,
           .requests = sums.requests};
 }
 

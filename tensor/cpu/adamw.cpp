@@ -31,6 +31,11 @@ void CpuKernels::run(const AdamW& op) const {
       parameter[i] = parameter[i] * decay - step * m / (std::sqrt(v) * root_scale + epsilon);
     }
   });
+  if (op.working.count() == 0) return;
+  auto* working = op.working.data<BFloat16>();
+  for_each_block(op.parameter.count(), [=](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) working[i] = BFloat16(parameter[i]);
+  });
 }
 
 }  // namespace redspine

@@ -2,15 +2,13 @@
 // processor can choose kernels that give wrong products there, without any error.
 #pragma once
 
-#include <functional>
-
 #include "tensor/kernels.h"
 
 namespace redspine {
 
 /// Multiplies small integers, whose products are exact, in a size for a library's small-matrix path
-/// and one beyond it, for every transpose and update; about a millisecond. Throws Error on the
+/// and one beyond it, for every kind of product; about a millisecond. Throws Error on the
 /// first wrong element, with the environment variable that makes OpenBLAS choose other kernels.
-void check_products(const std::function<void(const Matmul&)>& matmul);
+void check_products(const Kernels& kernels);
 
 }  // namespace redspine

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "tensor/cpu/cpu_kernels.h"
-#include "tensor/cpu/host_stream.h"
+#include "tensor/host_stream.h"
 #include "tensor/device.h"
 
 namespace redspine {
@@ -21,15 +21,22 @@ class CpuDevice : public Device {
 
   DeviceKind kind() const override { return DeviceKind::cpu; }
   std::string description() const override;
+  std::string bus_id() const override { return ""; }
   const Kernels& kernels() const override { return kernels_; }
 
   void* allocate(std::size_t bytes) override;
   void deallocate(void* memory) noexcept override;
+  std::int64_t used_bytes() const override;
 
   void upload(TensorView to, ConstTensorView from_host) override { copy(to, from_host); }
   void download(TensorView to_host, ConstTensorView from) override { copy(to_host, from); }
   void copy(TensorView to, ConstTensorView from) override;
   void zero(TensorView view) override;
+
+  void read(TensorView to_host, ConstTensorView from) override { copy(to_host, from); }
+  void write(TensorView to, ConstTensorView from_host) override { copy(to, from_host); }
+  void* allocate_host(std::size_t bytes) override { return allocate(bytes); }
+  void deallocate_host(void* memory) noexcept override { deallocate(memory); }
 
   void enqueue(Stream stream, std::function<void()> function) override;
   void order(Stream first, Stream then) override;

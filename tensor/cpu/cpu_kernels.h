@@ -9,11 +9,12 @@
 
 namespace redspine {
 
-class CpuKernels final : public Kernels {
+class CpuKernels : public Kernels {
  public:
   void run(const Matmul& op) const override;
-  void run(const AddBias& op) const override;
-  void run(const AddBiasBackward& op) const override;
+  void run(const MatmulGelu& op) const override;
+  void run(const MatmulGeluBackward& op) const override;
+  void run(const WeightGradient& op) const override;
   void run(const LayerNorm& op) const override;
   void run(const LayerNormBackward& op) const override;
   void run(const RmsNorm& op) const override;
@@ -22,13 +23,10 @@ class CpuKernels final : public Kernels {
   void run(const Dropout& op) const override;
   void run(const Attention& op) const override;
   void run(const AttentionBackward& op) const override;
-  void run(const Gelu& op) const override;
-  void run(const GeluBackward& op) const override;
   void run(const Swiglu& op) const override;
   void run(const SwigluBackward& op) const override;
   void run(const Embedding& op) const override;
   void run(const EmbeddingBackward& op) const override;
-  void run(const Add& op) const override;
   void run(const RowMax& op) const override;
   void run(const CrossEntropySums& op) const override;
   void run(const CrossEntropyLoss& op) const override;

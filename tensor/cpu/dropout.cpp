@@ -1,7 +1,6 @@
 #include "tensor/cpu/dropout.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "tensor/cpu/cpu_kernels.h"
 
@@ -14,25 +13,17 @@ constexpr std::int64_t kBlock = 1024;
 
 }  // namespace
 
-DropoutMask::DropoutMask(const DropoutKey& dropout)
-    : key_(dropout.key),
-      threshold_(static_cast<std::uint32_t>(
-          std::ceil(static_cast<double>(dropout.probability) * 4294967296.0))),
-      kept_(1.0F / (1.0F - dropout.probability)) {}
-
 void DropoutMask::fill(float* factors, std::int64_t num_counters, PhiloxCounter first) const {
-  // Copies, which the compiler need not suspect of being written through `factors`.
-  const std::uint64_t key = key_;
-  const std::uint32_t threshold = threshold_;
-  const float kept = kept_;
+  // A copy, which the compiler need not suspect of being written through `factors`.
+  const DropoutRule rule = rule_;
 #pragma omp simd
   for (std::int64_t i = 0; i < num_counters; ++i) {
-    const PhiloxCounter bits =
-        philox4x32(key, {first[0] + static_cast<std::uint32_t>(i), first[1], first[2], first[3]});
-    factors[4 * i] = bits[0] < threshold ? 0.0F : kept;
-    factors[4 * i + 1] = bits[1] < threshold ? 0.0F : kept;
-    factors[4 * i + 2] = bits[2] < threshold ? 0.0F : kept;
-    factors[4 * i + 3] = bits[3] < threshold ? 0.0F : kept;
+    const PhiloxCounter bits = philox4x32(
+        rule.key, {first[0] + static_cast<std::uint32_t>(i), first[1], first[2], first[3]});
+    factors[4 * i] = rule.factor(bits[0]);
+    factors[4 * i + 1] = rule.factor(bits[1]);
+    factors[4 * i + 2] = rule.factor(bits[2]);
+    factors[4 * i + 3] = rule.factor(bits[3]);
   }
 }
 

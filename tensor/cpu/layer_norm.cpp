@@ -1,7 +1,9 @@
 #include <cmath>
 
+#include "tensor/cpu/column_sums.h"
 #include "tensor/cpu/cpu_kernels.h"
 #include "tensor/cpu/partition.h"
+#include "tensor/cpu/residual.h"
 
 namespace redspine {
 namespace {
@@ -28,7 +30,7 @@ Moments moments_of(const float* x, std::int64_t cols, float epsilon) {
 
 void CpuKernels::run(const LayerNorm& op) const {
   const std::int64_t cols = op.x.cols();
-  const float* x = op.x.data<float>();
+  const ResidualRows x(op.x, op.residual);
   const float* gain = op.gain.data<float>();
   const float* bias = op.bias.count() == 0 ? nullptr : op.bias.data<float>();
   float* out = op.out.data<float>();
@@ -36,7 +38,7 @@ void CpuKernels::run(const LayerNorm& op) const {
   float* rstd = op.rstd.data<float>();
   const float epsilon = op.epsilon;
   for_each_row(op.x.rows(), cols, [=](std::int64_t row) {
-    const float* x_row = x + row * cols;
+    const float* x_row = x.row(row);
     float* out_row = out + row * cols;
     const Moments m = moments_of(x_row, cols, epsilon);
     mean[row] = m.mean;
@@ -93,7 +95,7 @@ void CpuKernels::run(const LayerNormBackward& op) const {
                   [=](std::int64_t begin, std::int64_t end, float* dgain) {
                     for (std::int64_t row = begin; row < end; ++row) row_backward(row, dgain);
                   });
-  if (op.dbias.count() != 0) run(AddBiasBackward{.dbias = op.dbias, .dy = op.dout});
+  if (op.dbias.count() != 0) add_columns(op.dbias, op.dout);
 }
 
 }  // namespace redspine

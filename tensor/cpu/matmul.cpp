@@ -1,44 +1,120 @@
-#include <cblas-openblas.h>
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <limits>
-
+#include "tensor/cpu/column_sums.h"
 #include "tensor/cpu/cpu_kernels.h"
-#include "tensor/error.h"
+#include "tensor/cpu/gelu.h"
+#include "tensor/cpu/gemm.h"
 
 namespace redspine {
 namespace {
 
-blasint blas_size(std::int64_t size) {
-  if (size > std::numeric_limits<blasint>::max()) {
-    throw Error(fmt::format("Matmul: a dim of {} is beyond the BLAS library's limit of {}", size,
-                            std::numeric_limits<blasint>::max()));
-  }
-  return static_cast<blasint>(size);
+GemmOperand rows_of(ConstTensorView view) { return {view.data<float>(), view.cols(), 1}; }
+GemmOperand columns_of(ConstTensorView view) { return {view.data<float>(), 1, view.cols()}; }
+
+// out = A B, where b gives the columns of B.
+Gemm product(TensorView out, ConstTensorView a, GemmOperand b) {
+  return {.out = out.data<float>(),
+          .out_stride = out.cols(),
+          .m = out.rows(),
+          .n = out.cols(),
+          .k = a.cols(),
+          .a = rows_of(a),
+          .b = b};
 }
 
-CBLAS_TRANSPOSE blas_transpose(Transpose transpose) {
-  return transpose == Transpose::yes ? CblasTrans : CblasNoTrans;
+const float* data_or_null(ConstTensorView view) {
+  return view.count() == 0 ? nullptr : view.data<float>();
+}
+
+// out = gelu(x), where x is the product.
+template <class Kind>
+class GeluEpilogue final : public GemmEpilogue {
+ public:
+  GeluEpilogue(TensorView out, TensorView x)
+      : out_(out.data<float>()), x_(x.data<float>()), stride_(x.cols()) {}
+
+  void finish(const GemmTile& tile) const override {
+    for (std::int64_t r = 0; r < tile.num_rows; ++r) {
+      const std::int64_t begin = (tile.row + r) * stride_ + tile.col;
+      float* out = out_ + begin;
+      const float* x = x_ + begin;
+#pragma omp simd
+      for (std::int64_t c = 0; c < tile.num_cols; ++c) out[c] = Kind::value(x[c]);
+    }
+  }
+
+ private:
+  float* out_;
+  const float* x_;
+  std::int64_t stride_;
+};
+
+// dx *= gelu'(x), where dx is the product.
+template <class Kind>
+class GeluBackwardEpilogue final : public GemmEpilogue {
+ public:
+  GeluBackwardEpilogue(TensorView dx, ConstTensorView x)
+      : dx_(dx.data<float>()), x_(x.data<float>()), stride_(dx.cols()) {}
+
+  void finish(const GemmTile& tile) const override {
+    for (std::int64_t r = 0; r < tile.num_rows; ++r) {
+      const std::int64_t begin = (tile.row + r) * stride_ + tile.col;
+      float* dx = dx_ + begin;
+      const float* x = x_ + begin;
+#pragma omp simd
+      for (std::int64_t c = 0; c < tile.num_cols; ++c) dx[c] *= Kind::slope(x[c]);
+    }
+  }
+
+ private:
+  float* dx_;
+  const float* x_;
+  std::int64_t stride_;
+};
+
+template <class Kind>
+void multiply_gelu(const MatmulGelu& op) {
+  const GeluEpilogue<Kind> epilogue(op.out, op.x);
+  Gemm gemm = product(op.x, op.a, rows_of(op.b));
+  gemm.bias = data_or_null(op.bias);
+  gemm.epilogue = &epilogue;
+  multiply(gemm);
+}
+
+template <class Kind>
+void multiply_gelu_backward(const MatmulGeluBackward& op) {
+  const GeluBackwardEpilogue<Kind> epilogue(op.dx, op.x);
+  Gemm gemm = product(op.dx, op.a, columns_of(op.b));
+  gemm.epilogue = &epilogue;
+  multiply(gemm);
 }
 
 }  // namespace
 
 void CpuKernels::run(const Matmul& op) const {
-  const std::int64_t m = op.out.rows();
-  const std::int64_t n = op.out.cols();
-  const std::int64_t k = op.transpose_a == Transpose::yes ? op.a.rows() : op.a.cols();
-  if (m == 0 || n == 0) return;
-  float* out = op.out.data<float>();
-  if (k == 0) {
-    if (op.update == Update::write) std::fill_n(out, m * n, 0.0F);
-    return;
-  }
-  const float beta = op.update == Update::accumulate ? 1.0F : 0.0F;
-  cblas_sgemm(CblasRowMajor, blas_transpose(op.transpose_a), blas_transpose(op.transpose_b),
-              blas_size(m), blas_size(n), blas_size(k), 1.0F, op.a.data<float>(),
-              blas_size(op.a.cols()), op.b.data<float>(), blas_size(op.b.cols()), beta, out,
-              blas_size(n));
+  Gemm gemm =
+      product(op.out, op.a, op.transpose_b == Transpose::yes ? rows_of(op.b) : columns_of(op.b));
+  gemm.bias = data_or_null(op.bias);
+  multiply(gemm);
+}
+
+void CpuKernels::run(const MatmulGelu& op) const {
+  op.kind == GeluKind::tanh ? multiply_gelu<GeluTanh>(op) : multiply_gelu<GeluExact>(op);
+}
+
+void CpuKernels::run(const MatmulGeluBackward& op) const {
+  op.kind == GeluKind::tanh ? multiply_gelu_backward<GeluTanh>(op)
+                            : multiply_gelu_backward<GeluExact>(op);
+}
+
+void CpuKernels::run(const WeightGradient& op) const {
+  multiply({.out = op.dweight.data<float>(),
+            .out_stride = op.dweight.cols(),
+            .m = op.dweight.rows(),
+            .n = op.dweight.cols(),
+            .k = op.dy.rows(),
+            .a = columns_of(op.dy),
+            .b = columns_of(op.x),
+            .update = Update::accumulate});
+  if (op.dbias.count() != 0) add_columns(op.dbias, op.dy);
 }
 
 }  // namespace redspine

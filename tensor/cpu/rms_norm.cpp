@@ -2,18 +2,19 @@
 
 #include "tensor/cpu/cpu_kernels.h"
 #include "tensor/cpu/partition.h"
+#include "tensor/cpu/residual.h"
 
 namespace redspine {
 
 void CpuKernels::run(const RmsNorm& op) const {
   const std::int64_t cols = op.x.cols();
-  const float* x = op.x.data<float>();
+  const ResidualRows x(op.x, op.residual);
   const float* gain = op.gain.data<float>();
   float* out = op.out.data<float>();
   float* rstd = op.rstd.data<float>();
   const float epsilon = op.epsilon;
   for_each_row(op.x.rows(), cols, [=](std::int64_t row) {
-    const float* x_row = x + row * cols;
+    const float* x_row = x.row(row);
     float* out_row = out + row * cols;
     float squares = 0;
 #pragma omp simd reduction(+ : squares)

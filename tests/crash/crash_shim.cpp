@@ -11,6 +11,8 @@
 //   CRASH_HALF    given: in the middle of it, where it writes; other calls it ends before
 //   CRASH_REPORT  the file that says how it ended: "write PATH", or "survived"
 //   CRASH_LOG     the file that takes a line a call: RANK CALL PATH, and the new path of a rename
+//   CRASH_FLIP    a bit of every write of tensors to a file whose path contains this text is wrong
+//   SLOW_READS    microseconds that each read takes longer; then reads are written down, too
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -79,6 +81,17 @@ class Trap {
     end(call + " " + path);
   }
 
+  /// To be asked before every read.
+  void delay(const std::string& path) {
+    if (slow_reads_ == 0) return;
+    const std::lock_guard lock(mutex_);
+    if (!log_.empty()) append_line(log_, rank_ + " read " + path + "\n");
+    usleep(slow_reads_);
+  }
+  bool flips(const std::string& path) const {
+    return !flip_.empty() && path.find(flip_) != std::string::npos && path.ends_with("tensors");
+  }
+
   [[noreturn]] void end(const std::string& report) const {
     if (!report_.empty()) append_line(report_, report + "\n");
     kill(getpid(), SIGKILL);
@@ -92,6 +105,8 @@ class Trap {
   std::string until_ = setting("CRASH_UNTIL");
   std::string report_ = setting("CRASH_REPORT");
   std::string log_ = setting("CRASH_LOG");
+  std::string flip_ = setting("CRASH_FLIP");
+  unsigned slow_reads_ = static_cast<unsigned>(std::atol(setting("SLOW_READS", "0").c_str()));
   long call_ = std::atol(setting("CRASH_CALL", "0").c_str());
   bool is_half_ = !setting("CRASH_HALF").empty();
   bool is_set_ = !below_.empty() && setting("CRASH_RANK", rank_.c_str()) == rank_;
@@ -125,6 +140,12 @@ ssize_t write(int file, const void* bytes, size_t size) {
   if (path && trap().before("write", *path) == Trap::Action::call_half_of_it) {
     if (original(file, bytes, size / 2) >= 0) trap().end("half a write " + *path);
   }
+  const bool is_header = lseek(file, 0, SEEK_CUR) == 0;
+  if (path && trap().flips(*path) && !is_header && size > 0) {
+    std::string wrong(static_cast<const char*>(bytes), size);
+    wrong.back() = static_cast<char>(wrong.back() ^ 1);
+    return original(file, wrong.data(), size);
+  }
   return original(file, bytes, size);
 }
 
@@ -134,6 +155,12 @@ ssize_t pwrite(int file, const void* bytes, size_t size, off_t offset) {
   if (path && trap().before("write", *path) == Trap::Action::call_half_of_it) {
     if (original(file, bytes, size / 2, offset) >= 0) trap().end("half a write " + *path);
   }
+  return original(file, bytes, size, offset);
+}
+
+ssize_t pread(int file, void* bytes, size_t size, off_t offset) {
+  static const auto original = next<ssize_t(int, void*, size_t, off_t)>("pread");
+  if (const auto path = trap().watched(file)) trap().delay(*path);
   return original(file, bytes, size, offset);
 }
 

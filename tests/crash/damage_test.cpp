@@ -147,5 +147,33 @@ TEST_F(DamageTest, WithoutHashesIsFoundWhereSizesShowIt) {
   EXPECT_NE(ended.errors.find("warning: skipped"), std::string::npos) << ended.errors;
 }
 
+// A disk that gives back something else than it took: the kernel knows of no error.
+TEST(AWrite, ThatWentWrongIsFoundBeforeAnOlderCheckpointGoes) {
+  for (const char* is_async : {"true", "false"}) {
+    for (const int num_ranks : {1, 2}) {
+      SCOPED_TRACE(fmt::format("async={} ranks={}", is_async, num_ranks));
+      const CheckpointScene run;
+      const Start start{.num_ranks = num_ranks,
+                        .settings = fmt::format("train.steps=4 checkpoint.async={}", is_async)};
+      Start broken = start;
+      broken.variables = fmt::format("LD_PRELOAD={} CRASH_BELOW={} CRASH_FLIP=step_00000003",
+                                     REDSPINE_CRASH_SHIM, run.checkpoints().string());
+      const Ended ended = run.train(broken);
+      EXPECT_EQ(ended.exit_code, 1);
+      EXPECT_TRUE(matches(ended.errors,
+                          "*step_00000003 is damaged right after it was written, so older "
+                          "checkpoints stay: *safetensors: *differs from what was written*"))
+          << ended.errors;
+      EXPECT_EQ(run.steps(), (std::vector<std::int64_t>{1, 2, 3}));
+
+      const Ended again = run.train(start);
+      EXPECT_EQ(again.exit_code, 0) << again.errors;
+      EXPECT_TRUE(matches(again.errors, "*warning: skipped the checkpoint *step_00000003: *"))
+          << again.errors;
+      EXPECT_TRUE(matches(again.output, "*resuming from *step_00000002 after step 2 *"));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace redspine::testing

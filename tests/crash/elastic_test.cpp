@@ -39,8 +39,8 @@ class Job {
             config_, data_, ranks, *device_,
             checkpoint.empty() ? TrainingProgress{} : read_training_record(checkpoint).progress) {
     if (checkpoint.empty()) return;
-    load_state(checkpoint, config_.model, trainer_.model().parameters(), trainer_.tensors(),
-               *device_);
+    load_state(checkpoint, config_.model, trainer_.tensors(),
+               {.store = trainer_.model().parameters(), .device = *device_});
   }
 
   std::vector<StepReport> train_to(std::int64_t step) {

@@ -350,15 +350,16 @@ TEST(ConfigFile, RotaryHeadsAreEven) {
 }
 
 TEST(ConfigFile, WhatIsNotBuiltIsSaidHonestly) {
-  const std::string all = mistakes_of(kMinimal +
-                                      "parallel: {sequence: true, optimizer: sharded, recompute: "
-                                      "block}\nrun: {device: cuda, precision: bf16}\n");
+  const std::string all =
+      mistakes_of(kMinimal +
+                  "parallel: {sequence: true, optimizer: sharded, recompute: "
+                  "block}\nrun: {device: cpu, precision: bf16, collectives: nccl}\n");
   for (const std::string part :
        {"run.yaml:5:22: parallel.sequence: is true", "legal here: false",
         "run.yaml:5:39: parallel.optimizer: is sharded", "legal here: replicated",
         "run.yaml:5:59: parallel.recompute: is block", "legal here: none",
-        "run.yaml:6:15: run.device: is cuda, but the CUDA backend is not in this build",
-        "run.yaml:6:32: run.precision: is bf16"}) {
+        "run.yaml:6:31: run.precision: is bf16, but run.device is cpu",
+        "run.yaml:6:50: run.collectives: is nccl, but run.device is cpu"}) {
     EXPECT_NE(all.find(part), std::string::npos) << part << "\nin\n" << all;
   }
 }

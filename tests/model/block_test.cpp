@@ -33,7 +33,7 @@ void expect_block_gradients(const ModelConfig& config) {
   const Shape shape{kBatch, kLength, config.hidden_size};
   const Tensor x(device, DType::f32, shape);
   const Tensor dresidual(device, DType::f32, shape);
-  const Tensor out(device, DType::f32, shape);
+  const Tensor branch(device, DType::f32, shape);
   const std::vector<float> dout =
       random_columns("dout", kBatch * kLength, config.hidden_size, {0, config.hidden_size});
   std::vector<Variable> variables = parameters_of(bench.store, SharedGradients::apart);
@@ -46,12 +46,13 @@ void expect_block_gradients(const ModelConfig& config) {
                                    .variables = variables,
                                    .loss =
                                        [&] {
-                                         block.forward(out, x, saved, dropout);
-                                         return weighted_sum(device, out, dout);
+                                         block.forward(branch, {.x_ND = x}, saved, dropout);
+                                         return weighted_sum(device, branch, dout) +
+                                                weighted_sum(device, Block::residual(saved), dout);
                                        },
                                    .compute_gradients =
                                        [&] {
-                                         block.forward(out, x, saved, dropout);
+                                         block.forward(branch, {.x_ND = x}, saved, dropout);
                                          device.copy(dresidual, to_device(device, dout, shape));
                                          block.backward(dresidual, x, saved, scratch, dropout);
                                        }});

@@ -31,12 +31,12 @@ void expect_norm_gradients(const ModelConfig& config, std::size_t num_parameters
                                    .variables = variables,
                                    .loss =
                                        [&] {
-                                         norm.forward(out, x, saved);
+                                         norm.forward(out, {.x_ND = x}, saved);
                                          return weighted_sum(device, out, dout);
                                        },
                                    .compute_gradients =
                                        [&] {
-                                         norm.forward(out, x, saved);
+                                         norm.forward(out, {.x_ND = x}, saved);
                                          norm.backward(dx, to_device(device, dout, shape), x,
                                                        saved);
                                        }});
@@ -77,7 +77,7 @@ TEST(Norm, AddsToTheGradientOfItsInput) {
   const Tensor from_zero(device, DType::f32, shape);
   const Tensor from_one = to_device(device, std::vector<float>(72, 1.0F), shape);
   const Norm::Saved saved = norm.make_saved(3);
-  norm.forward(out, x, saved);
+  norm.forward(out, {.x_ND = x}, saved);
   norm.backward(from_zero, dout, x, saved);
   norm.backward(from_one, dout, x, saved);
   const std::vector<float> zero = from_device(device, from_zero);

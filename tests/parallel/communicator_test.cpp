@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
+
+#include "parallel/nccl_communicator.h"
+#include "tests/support/far_device.h"
 #include "tests/support/mpi_main.h"
 #include "tests/support/random_tensor.h"
 
@@ -9,6 +13,28 @@ namespace redspine::testing {
 namespace {
 
 constexpr Stream kStreams[] = {Stream::compute, Stream::activations, Stream::gradients};
+
+/// A way to reduce: on whose memory, and by what.
+struct Way {
+  const char* name;
+  std::function<std::unique_ptr<Device>()> make_device;
+  Collectives collectives;
+};
+
+std::vector<Way> ways() {
+  return {{"InPlace", [] { return make_cpu_device(1); }, Collectives::automatic},
+          {"Staged", [] { return std::make_unique<FarDevice>(); }, Collectives::mpi}};
+}
+
+class CommunicatorOn : public ::testing::TestWithParam<Way> {
+ protected:
+  std::unique_ptr<Device> device = GetParam().make_device();
+  std::unique_ptr<Communicator> communicator =
+      make_communicator(world(), *device, GetParam().collectives);
+};
+
+INSTANTIATE_TEST_SUITE_P(Ways, CommunicatorOn, ::testing::ValuesIn(ways()),
+                         [](const auto& way) { return way.param.name; });
 
 // Small whole numbers, so that every sum is exact.
 std::vector<float> values_of(int rank, std::size_t count, int salt) {
@@ -35,16 +61,12 @@ Tensor tensor_of(Device& device, std::size_t count, int salt) {
                    {static_cast<std::int64_t>(count)});
 }
 
-TEST(Communicator, KnowsItsPlace) {
-  const auto device = make_cpu_device(1);
-  const auto communicator = make_communicator(world(), *device);
+TEST_P(CommunicatorOn, KnowsItsPlace) {
   EXPECT_EQ(communicator->rank(), world().rank());
   EXPECT_EQ(communicator->size(), world().size());
 }
 
-TEST(Communicator, ReducesOnEveryStream) {
-  const auto device = make_cpu_device(1);
-  const auto communicator = make_communicator(world(), *device);
+TEST_P(CommunicatorOn, ReducesOnEveryStream) {
   for (const Stream stream : kStreams) {
     for (const ReduceOp op : {ReduceOp::sum, ReduceOp::max}) {
       for (const std::size_t count : {std::size_t{1}, std::size_t{37}, std::size_t{100'000}}) {
@@ -59,9 +81,7 @@ TEST(Communicator, ReducesOnEveryStream) {
   }
 }
 
-TEST(Communicator, ReducesEveryDType) {
-  const auto device = make_cpu_device(1);
-  const auto communicator = make_communicator(world(), *device);
+TEST_P(CommunicatorOn, ReducesEveryDType) {
   const auto expect_sum = [&]<class T>(T one) {
     const Tensor values = to_device(*device, std::vector<T>{one, one * 2}, {2});
     communicator->all_reduce(values, ReduceOp::sum, Stream::compute);
@@ -74,18 +94,34 @@ TEST(Communicator, ReducesEveryDType) {
   expect_sum(std::int64_t{1} << 50);
 }
 
-TEST(Communicator, AnEmptyViewIsReducedToNothing) {
-  const auto device = make_cpu_device(1);
-  const auto communicator = make_communicator(world(), *device);
+TEST_P(CommunicatorOn, RoundsASumOfBf16Once) {
+  const auto size = static_cast<float>(world().size());
+  // 1 and 1/256 are both bf16, their sum is not: what is rounded at each addition stays 1.
+  const float mine = world().rank() == 0 ? 1.0F : 0x1p-8F;
+  const Tensor values = to_device(*device, std::vector<BFloat16>{BFloat16(mine)}, {1});
+  communicator->all_reduce(values, ReduceOp::sum, Stream::gradients);
+  device->order(Stream::gradients, Stream::compute);
+  EXPECT_EQ(from_device<BFloat16>(*device, values)[0].bits,
+            BFloat16(1.0F + (size - 1.0F) * 0x1p-8F).bits);
+}
+
+TEST_P(CommunicatorOn, TakesALongBufferInPieces) {
+  constexpr std::size_t kCount = 5'000'001;
+  const Tensor values = tensor_of(*device, kCount, 9);
+  device->order(Stream::compute, Stream::gradients);
+  communicator->all_reduce(values, ReduceOp::sum, Stream::gradients);
+  device->order(Stream::gradients, Stream::compute);
+  EXPECT_EQ(from_device(*device, values) == reduced(kCount, 9, ReduceOp::sum), true);
+}
+
+TEST_P(CommunicatorOn, AnEmptyViewIsReducedToNothing) {
   const Tensor nothing(*device, DType::f32, {0});
   communicator->all_reduce(nothing, ReduceOp::sum, Stream::gradients);
   device->synchronize(Stream::gradients);
 }
 
 // Ranks may come to the two streams in different orders: only the order on each stream is agreed.
-TEST(Communicator, StreamsAreIndependentOfOneAnother) {
-  const auto device = make_cpu_device(1);
-  const auto communicator = make_communicator(world(), *device);
+TEST_P(CommunicatorOn, StreamsAreIndependentOfOneAnother) {
   constexpr int kNumCalls = 40;
   const auto count_of = [](Stream stream, int call) {
     return static_cast<std::size_t>(stream == Stream::gradients ? 5000 + call : 17 + call);
@@ -115,11 +151,38 @@ TEST(Communicator, StreamsAreIndependentOfOneAnother) {
   }
 }
 
-TEST(Communicator, EndsWhatItWasGivenBeforeItGoes) {
-  const auto device = make_cpu_device(1);
+TEST_P(CommunicatorOn, EndsWhatItWasGivenBeforeItGoes) {
   const Tensor values = tensor_of(*device, 50'000, 1);
-  make_communicator(world(), *device)->all_reduce(values, ReduceOp::sum, Stream::gradients);
+  communicator->all_reduce(values, ReduceOp::sum, Stream::gradients);
+  communicator = nullptr;
   EXPECT_EQ(from_device(*device, values) == reduced(50'000, 1, ReduceOp::sum), true);
+}
+
+std::string refusal(const Device& device, Collectives wish) {
+  try {
+    choose_collectives(world(), device, wish);
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Collectives, NcclIsRefusedWhereItCannotBe) {
+  EXPECT_EQ(refusal(*make_cpu_device(1), Collectives::nccl),
+            "run.collectives: is nccl, but the ranks compute on CPUs; legal here: auto, mpi");
+  EXPECT_EQ(refusal(*make_cpu_device(1), Collectives::automatic), "");
+  if (!nccl_version().empty()) return;
+  EXPECT_EQ(refusal(FarDevice(), Collectives::nccl),
+            "run.collectives: is nccl, but NCCL is not in this build; legal here: auto, mpi");
+}
+
+TEST(Collectives, RanksThatShareAGpuUseMpi) {
+  const FarDevice device;
+  EXPECT_EQ(choose_collectives(world(), device, Collectives::automatic),
+            nccl_version().empty() || world().size() > 1 ? Collectives::mpi : Collectives::nccl);
+  if (nccl_version().empty() || world().size() == 1) return;
+  EXPECT_NE(refusal(device, Collectives::nccl).find("ranks 0 and 1 share the GPU 0000:00:00.0 of "),
+            std::string::npos);
 }
 
 }  // namespace

@@ -62,6 +62,9 @@ expect clean tensor/cuda/a.cu '#include <cudnn.h>'
 expect clean tensor/cpu/a.cpp '#include <cblas-openblas.h>'
 expect clean launch/a.cpp '#include <yaml-cpp/yaml.h>'
 expect clean tests/a.cpp '#include <gtest/gtest.h>'
+expect found tests/tensor/a.cpp '#include <cuda_runtime.h>'
+expect clean tests/cuda_on_host/a.cpp '#include <cuda_runtime.h>'
+expect clean tests/cuda_on_host/a.h '#include <boost/context/fiber.hpp>'
 
 # A backend chosen by preprocessor.
 expect found tensor/a.cpp '#ifdef REDSPINE_CUDA'

@@ -62,16 +62,68 @@ class GeluKernels : public ::testing::TestWithParam<GeluKind> {
   std::unique_ptr<Device> device_ = make_cpu_device(2);
 };
 
+// x[r, c] + bias[c] as a product over one inner element, which rounds only where the bias is added.
+struct GeluCase {
+  std::vector<float> x;
+  std::vector<float> bias;
+  Values before;
+  Values after;
+
+  GeluCase(GeluKind kind, std::int64_t rows, std::int64_t cols)
+      : x(random_values(rows, 1, 3)), bias(random_values(cols, 2)) {
+    for (const float a : x) {
+      for (const float b : bias) {
+        before.push_back(static_cast<double>(a) + static_cast<double>(b));
+        after.push_back(gelu(kind, before.back()));
+      }
+    }
+  }
+};
+
 TEST_P(GeluKernels, ForwardAgreesWithTheReference) {
   for (const auto& [rows, cols] : kRaggedShapes) {
-    const auto x = random_values(rows * cols, 1, 3);
-    Values expected;
-    for (float value : x) expected.push_back(gelu(GetParam(), static_cast<double>(value)));
-    const Tensor out = to_device(*device_, random_values(rows * cols, 2), {rows, cols});
-    ops::run(*device_,
-             Gelu{.out = out, .x = to_device(*device_, x, {rows, cols}), .kind = GetParam()});
-    expect_close(from_device(*device_, out), expected, 2e-7);
+    const GeluCase c(GetParam(), rows, cols);
+    const Tensor out = to_device(*device_, random_values(rows * cols, 3), {rows, cols});
+    const Tensor x = to_device(*device_, random_values(rows * cols, 4), {rows, cols});
+    const auto ones = std::vector<float>(static_cast<std::size_t>(cols), 1.0F);
+    ops::run(*device_, MatmulGelu{.out = out,
+                                  .x = x,
+                                  .a = to_device(*device_, c.x, {rows, 1}),
+                                  .b = to_device(*device_, ones, {cols, 1}),
+                                  .bias = to_device(*device_, c.bias, {cols}),
+                                  .kind = GetParam()});
+    expect_close(from_device(*device_, x), c.before, 1e-7);
+    expect_close(from_device(*device_, out), c.after, 2e-7);
   }
+}
+
+TEST_P(GeluKernels, ApplyToAProductWithoutBias) {
+  constexpr std::int64_t kM = 37, kN = 129, kK = 300;
+  const auto a = random_values(kM * kK, 1);
+  const auto b = random_values(kN * kK, 2, 0.1F);
+  Values x;
+  Values out;
+  for (std::int64_t i = 0; i < kM; ++i) {
+    for (std::int64_t j = 0; j < kN; ++j) {
+      double sum = 0;
+      for (std::int64_t l = 0; l < kK; ++l) {
+        sum += static_cast<double>(a[static_cast<std::size_t>(i * kK + l)]) *
+               static_cast<double>(b[static_cast<std::size_t>(j * kK + l)]);
+      }
+      x.push_back(sum);
+      out.push_back(gelu(GetParam(), sum));
+    }
+  }
+  const Tensor x_tensor(*device_, DType::f32, {kM, kN});
+  const Tensor out_tensor(*device_, DType::f32, {kM, kN});
+  ops::run(*device_, MatmulGelu{.out = out_tensor,
+                                .x = x_tensor,
+                                .a = to_device(*device_, a, {kM, kK}),
+                                .b = to_device(*device_, b, {kN, kK}),
+                                .bias = {},
+                                .kind = GetParam()});
+  expect_close(from_device(*device_, x_tensor), x, 1e-6);
+  expect_close(from_device(*device_, out_tensor), out, 1e-6);
 }
 
 TEST_P(GeluKernels, ReferenceGradientIsThatOfTheReference) {
@@ -88,33 +140,45 @@ TEST_P(GeluKernels, ReferenceGradientIsThatOfTheReference) {
   expect_close(central_differences(forward, x, dout), expected, 1e-7);
 }
 
-TEST_P(GeluKernels, BackwardAgreesWithTheReferenceInPlaceToo) {
+TEST_P(GeluKernels, BackwardAgreesWithTheReference) {
+  constexpr std::int64_t kInner = 5;
   for (const auto& [rows, cols] : kRaggedShapes) {
     const auto x = random_values(rows * cols, 1, 3);
-    const auto dout = random_values(rows * cols, 2);
+    const auto a = random_values(rows * kInner, 2);
+    const auto b = random_values(kInner * cols, 3);
     Values expected;
-    for (std::size_t i = 0; i < x.size(); ++i) {
-      expected.push_back(static_cast<double>(dout[i]) *
-                         gelu_slope(GetParam(), static_cast<double>(x[i])));
+    for (std::int64_t r = 0; r < rows; ++r) {
+      for (std::int64_t c = 0; c < cols; ++c) {
+        double dout = 0;
+        for (std::int64_t i = 0; i < kInner; ++i) {
+          dout += static_cast<double>(a[static_cast<std::size_t>(r * kInner + i)]) *
+                  static_cast<double>(b[static_cast<std::size_t>(i * cols + c)]);
+        }
+        const auto at = static_cast<double>(x[static_cast<std::size_t>(r * cols + c)]);
+        expected.push_back(dout * gelu_slope(GetParam(), at));
+      }
     }
-    const Tensor x_tensor = to_device(*device_, x, {rows, cols});
-    const Tensor dx = to_device(*device_, random_values(rows * cols, 3), {rows, cols});
-    const Tensor in_place = to_device(*device_, dout, {rows, cols});
-    ops::run(*device_, GeluBackward{.dx = dx, .dout = in_place, .x = x_tensor, .kind = GetParam()});
-    ops::run(*device_,
-             GeluBackward{.dx = in_place, .dout = in_place, .x = x_tensor, .kind = GetParam()});
+    const Tensor dx = to_device(*device_, random_values(rows * cols, 4), {rows, cols});
+    ops::run(*device_, MatmulGeluBackward{.dx = dx,
+                                          .a = to_device(*device_, a, {rows, kInner}),
+                                          .b = to_device(*device_, b, {kInner, cols}),
+                                          .x = to_device(*device_, x, {rows, cols}),
+                                          .kind = GetParam()});
     expect_close(from_device(*device_, dx), expected, 1e-6);
-    EXPECT_EQ(from_device(*device_, dx), from_device(*device_, in_place));
   }
 }
 
 TEST_P(GeluKernels, HaveTheirLimitsAtLargeArguments) {
-  const Tensor x = to_device<float>(*device_, {-1e4F, -40, 40, 1e4F}, {4});
-  const Tensor out(*device_, DType::f32, {4});
-  ops::run(*device_, Gelu{.out = out, .x = x, .kind = GetParam()});
+  const Tensor large = to_device<float>(*device_, {-1e4F, -40, 40, 1e4F}, {4, 1});
+  const Tensor one = to_device<float>(*device_, {1}, {1, 1});
+  const Tensor out(*device_, DType::f32, {4, 1});
+  const Tensor x(*device_, DType::f32, {4, 1});
+  ops::run(*device_,
+           MatmulGelu{.out = out, .x = x, .a = large, .b = one, .bias = {}, .kind = GetParam()});
   EXPECT_EQ(from_device(*device_, out), (std::vector<float>{-0.0F, -0.0F, 40, 1e4F}));
-  const Tensor ones = to_device<float>(*device_, {1, 1, 1, 1}, {4});
-  ops::run(*device_, GeluBackward{.dx = out, .dout = ones, .x = x, .kind = GetParam()});
+  const Tensor ones = to_device<float>(*device_, {1, 1, 1, 1}, {4, 1});
+  ops::run(*device_,
+           MatmulGeluBackward{.dx = out, .a = ones, .b = one, .x = large, .kind = GetParam()});
   EXPECT_EQ(from_device(*device_, out), (std::vector<float>{0, 0, 1, 1}));
 }
 

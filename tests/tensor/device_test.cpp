@@ -16,7 +16,7 @@
 #include <thread>
 #include <vector>
 
-#include "tensor/cpu/host_stream.h"
+#include "tensor/host_stream.h"
 #include "tensor/error.h"
 #include "tensor/tensor.h"
 

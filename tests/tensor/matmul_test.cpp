@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <iterator>
 #include <limits>
 #include <string>
 
@@ -12,78 +13,131 @@ namespace {
 
 using namespace redspine::testing;
 
-struct Product {
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+struct Sizes {
   std::int64_t m;
   std::int64_t n;
   std::int64_t k;
-  Transpose transpose_a;
-  Transpose transpose_b;
 };
 
-// Row i, column j of a stored [rows, cols] matrix or of its transpose.
-double element(const Values& stored, Transpose transpose, Shape shape, std::int64_t i,
-               std::int64_t j) {
-  const bool turned = transpose == Transpose::yes;
-  return stored[static_cast<std::size_t>(turned ? j * shape[1] + i : i * shape[1] + j)];
+// Single rows and columns, no multiple of a register, a tile or a block, and more than one of each.
+constexpr Sizes kSizes[] = {{1, 1, 1},      {3, 257, 5},    {1, 64, 33},
+                            {17, 1, 96},    {37, 41, 43},   {130, 70, 77},
+                            {29, 300, 700}, {300, 33, 530}, {5, 1100, 400}};
+
+std::string name_of(const Sizes& s) {
+  return "m " + std::to_string(s.m) + " n " + std::to_string(s.n) + " k " + std::to_string(s.k);
 }
 
-void check_product(Device& device, const Product& p, Update update) {
-  SCOPED_TRACE("m " + std::to_string(p.m) + " n " + std::to_string(p.n) + " k " +
-               std::to_string(p.k));
-  const Shape shape_a = p.transpose_a == Transpose::yes ? Shape{p.k, p.m} : Shape{p.m, p.k};
-  const Shape shape_b = p.transpose_b == Transpose::yes ? Shape{p.n, p.k} : Shape{p.k, p.n};
-  const auto a = random_values(shape_a.count(), 1);
-  const auto b = random_values(shape_b.count(), 2);
-  auto before = random_values(p.m * p.n, 3);
-  Values expected = widen(before);
-  for (std::int64_t i = 0; i < p.m; ++i) {
-    for (std::int64_t j = 0; j < p.n; ++j) {
-      double sum = 0;
-      for (std::int64_t l = 0; l < p.k; ++l) {
-        sum += element(widen(a), p.transpose_a, shape_a, i, l) *
-               element(widen(b), p.transpose_b, shape_b, l, j);
+// out[m, n] = a[m, k] b[k, n] + bias; or b[n, k] where it is to be transposed.
+Values product(const Sizes& s, const Values& a, const Values& b, Transpose transpose_b,
+               const Values& bias) {
+  Values out;
+  for (std::int64_t i = 0; i < s.m; ++i) {
+    for (std::int64_t j = 0; j < s.n; ++j) {
+      double sum = bias.empty() ? 0 : bias[static_cast<std::size_t>(j)];
+      for (std::int64_t l = 0; l < s.k; ++l) {
+        const std::int64_t at = transpose_b == Transpose::yes ? j * s.k + l : l * s.n + j;
+        sum += a[static_cast<std::size_t>(i * s.k + l)] * b[static_cast<std::size_t>(at)];
       }
-      double& out = expected[static_cast<std::size_t>(i * p.n + j)];
-      out = update == Update::accumulate ? out + sum : sum;
+      out.push_back(sum);
     }
   }
-  if (update == Update::write) {  // what is written over must not be read
-    std::fill(before.begin(), before.end(), std::numeric_limits<float>::quiet_NaN());
-  }
-  const Tensor out = to_device(device, before, {p.m, p.n});
+  return out;
+}
+
+Shape shape_of_b(const Sizes& s, Transpose transpose_b) {
+  return transpose_b == Transpose::yes ? Shape{s.n, s.k} : Shape{s.k, s.n};
+}
+
+// What is written over must not be read.
+Tensor unread(Device& device, Shape shape) {
+  return to_device(device, std::vector<float>(static_cast<std::size_t>(shape.count()), kNan),
+                   shape);
+}
+
+enum class WithBias { no, yes };
+
+void expect_product(Device& device, const Sizes& s, Transpose transpose_b, WithBias with_bias) {
+  SCOPED_TRACE(name_of(s));
+  const auto a = random_values(s.m * s.k, 1);
+  const auto b = random_values(s.k * s.n, 2);
+  const auto bias = random_values(with_bias == WithBias::yes ? s.n : 0, 3);
+  const Tensor out = unread(device, {s.m, s.n});
   ops::run(device, Matmul{.out = out,
-                          .a = to_device(device, a, shape_a),
-                          .b = to_device(device, b, shape_b),
-                          .transpose_a = p.transpose_a,
-                          .transpose_b = p.transpose_b,
-                          .update = update});
-  expect_close(from_device(device, out), expected, 1e-6);
+                          .a = to_device(device, a, {s.m, s.k}),
+                          .b = to_device(device, b, shape_of_b(s, transpose_b)),
+                          .transpose_b = transpose_b,
+                          .bias = to_device(device, bias, {std::ssize(bias)})});
+  expect_close(from_device(device, out), product(s, widen(a), widen(b), transpose_b, widen(bias)),
+               1e-6);
 }
 
-TEST(Matmul, AgreesWithTheDefinitionForEveryTransposeAndUpdate) {
+TEST(Matmul, AgreesWithTheDefinition) {
   const auto device = make_cpu_device(2);
-  constexpr std::int64_t kSizes[][3] = {
-      {1, 1, 1}, {3, 257, 5}, {1, 64, 33}, {17, 1, 96}, {37, 41, 43}};
-  for (const auto& [m, n, k] : kSizes) {
-    for (Transpose a : {Transpose::no, Transpose::yes}) {
-      for (Transpose b : {Transpose::no, Transpose::yes}) {
-        for (Update update : {Update::write, Update::accumulate}) {
-          check_product(*device, {m, n, k, a, b}, update);
-        }
+  for (const Sizes& sizes : kSizes) {
+    for (const Transpose transpose_b : {Transpose::no, Transpose::yes}) {
+      for (const WithBias bias : {WithBias::no, WithBias::yes}) {
+        expect_product(*device, sizes, transpose_b, bias);
       }
     }
   }
 }
 
-TEST(Matmul, OfNoRowsColumnsOrInnerElementsIsEmptyOrZero) {
+TEST(Matmul, OfNoRowsColumnsOrInnerElementsIsEmptyOrTheBias) {
   const auto device = make_cpu_device(2);
-  for (Transpose transpose : {Transpose::no, Transpose::yes}) {
-    for (Update update : {Update::write, Update::accumulate}) {
-      check_product(*device, {0, 4, 3, transpose, transpose}, update);
-      check_product(*device, {4, 0, 3, transpose, transpose}, update);
-      check_product(*device, {4, 3, 0, transpose, transpose}, update);
+  for (const Transpose transpose_b : {Transpose::no, Transpose::yes}) {
+    for (const WithBias bias : {WithBias::no, WithBias::yes}) {
+      expect_product(*device, {0, 4, 3}, transpose_b, bias);
+      expect_product(*device, {4, 0, 3}, transpose_b, bias);
+      expect_product(*device, {4, 3, 0}, transpose_b, bias);
     }
   }
+}
+
+// dweight[n, k] += dy[m, n]^T x[m, k]; dbias[n] += column sums of dy.
+void expect_weight_gradient(Device& device, const Sizes& s, WithBias with_bias) {
+  SCOPED_TRACE(name_of(s));
+  const auto dy = random_values(s.m * s.n, 1);
+  const auto x = random_values(s.m * s.k, 2);
+  const auto dweight_before = random_values(s.n * s.k, 3);
+  const auto dbias_before = random_values(with_bias == WithBias::yes ? s.n : 0, 4);
+  Values dweight = widen(dweight_before);
+  Values dbias = widen(dbias_before);
+  for (std::int64_t r = 0; r < s.m; ++r) {
+    for (std::int64_t c = 0; c < s.n; ++c) {
+      const auto d = static_cast<double>(dy[static_cast<std::size_t>(r * s.n + c)]);
+      if (!dbias.empty()) dbias[static_cast<std::size_t>(c)] += d;
+      for (std::int64_t i = 0; i < s.k; ++i) {
+        dweight[static_cast<std::size_t>(c * s.k + i)] +=
+            d * static_cast<double>(x[static_cast<std::size_t>(r * s.k + i)]);
+      }
+    }
+  }
+  const Tensor dweight_out = to_device(device, dweight_before, {s.n, s.k});
+  const Tensor dbias_out = to_device(device, dbias_before, {std::ssize(dbias_before)});
+  ops::run(device, WeightGradient{.dweight = dweight_out,
+                                  .dbias = dbias_out,
+                                  .dy = to_device(device, dy, {s.m, s.n}),
+                                  .x = to_device(device, x, {s.m, s.k})});
+  expect_close(from_device(device, dweight_out), dweight, 1e-6);
+  expect_close(from_device(device, dbias_out), dbias, 1e-6);
+}
+
+TEST(WeightGradient, AddsTheDefinition) {
+  const auto device = make_cpu_device(2);
+  for (const Sizes& sizes : kSizes) {
+    expect_weight_gradient(*device, sizes, WithBias::no);
+    expect_weight_gradient(*device, sizes, WithBias::yes);
+  }
+}
+
+TEST(WeightGradient, OfNoRowsIsNothing) {
+  const auto device = make_cpu_device(2);
+  expect_weight_gradient(*device, {0, 4, 3}, WithBias::yes);
+  expect_weight_gradient(*device, {3, 0, 4}, WithBias::yes);
+  expect_weight_gradient(*device, {3, 4, 0}, WithBias::yes);
 }
 
 TEST(Matmul, SeesATensorOfAnyRankAsTheMatrixOfItsLastDim) {

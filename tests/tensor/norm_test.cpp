@@ -127,6 +127,7 @@ TEST_P(NormKernels, ForwardAgreesWithTheReference) {
                                    .mean = mean,
                                    .rstd = rstd,
                                    .x = x_tensor,
+                                   .residual = {},
                                    .gain = gain_tensor,
                                    .bias = to_device(*device_, bias, {cols}),
                                    .epsilon = static_cast<float>(kEpsilon)});
@@ -137,6 +138,7 @@ TEST_P(NormKernels, ForwardAgreesWithTheReference) {
                                    .mean = mean,
                                    .rstd = rstd,
                                    .x = x_tensor,
+                                   .residual = {},
                                    .gain = gain_tensor,
                                    .bias = {},
                                    .epsilon = static_cast<float>(kEpsilon)});
@@ -144,12 +146,51 @@ TEST_P(NormKernels, ForwardAgreesWithTheReference) {
       ops::run(*device_, RmsNorm{.out = out,
                                  .rstd = rstd,
                                  .x = x_tensor,
+                                 .residual = {},
                                  .gain = gain_tensor,
                                  .epsilon = static_cast<float>(kEpsilon)});
     }
     expect_close(from_device(*device_, out), forward(GetParam(), widen(x), widen(gain), no_bias),
                  tolerance);
     expect_close(from_device(*device_, rstd), rstd_expected, tolerance);
+  }
+}
+
+TEST_P(NormKernels, AddTheResidualFirst) {
+  for (const auto& [rows, cols] : kRaggedShapes) {
+    SCOPED_TRACE(Shape({rows, cols}).to_string());
+    const auto branch = random_values(rows * cols, 1);
+    const auto residual = random_values(rows * cols, 2);
+    const auto gain = random_values(cols, 3);
+    std::vector<float> sum(branch);
+    for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += residual[i];
+    const Values no_bias(static_cast<std::size_t>(cols));
+    const Tensor out(*device_, DType::f32, {rows, cols});
+    const Tensor statistic(*device_, DType::f32, {rows});
+    const Tensor x = to_device(*device_, branch, {rows, cols});
+    const Tensor residual_tensor = to_device(*device_, residual, {rows, cols});
+    const Tensor gain_tensor = to_device(*device_, gain, {cols});
+    if (GetParam() == Norm::layer) {
+      ops::run(*device_, LayerNorm{.out = out,
+                                   .mean = Tensor(*device_, DType::f32, {rows}),
+                                   .rstd = statistic,
+                                   .x = x,
+                                   .residual = residual_tensor,
+                                   .gain = gain_tensor,
+                                   .bias = {},
+                                   .epsilon = static_cast<float>(kEpsilon)});
+    } else {
+      ops::run(*device_, RmsNorm{.out = out,
+                                 .rstd = statistic,
+                                 .x = x,
+                                 .residual = residual_tensor,
+                                 .gain = gain_tensor,
+                                 .epsilon = static_cast<float>(kEpsilon)});
+    }
+    EXPECT_EQ(from_device(*device_, x), sum);
+    EXPECT_EQ(from_device(*device_, residual_tensor), residual);
+    expect_close(from_device(*device_, out), forward(GetParam(), widen(sum), widen(gain), no_bias),
+                 2e-6);
   }
 }
 

@@ -34,22 +34,56 @@ void expect_error(const Op& op, const std::string& text) {
 TEST(OpsCheck, MatmulNamesItsOperandsAndTheirShapes) {
   expect_error(Matmul{.out = f32({4, 2}), .a = f32({4, 3}), .b = f32({5, 2})},
                "Matmul: a [4, 3] x b [5, 2] does not give out [4, 2]");
-  expect_error(Matmul{.out = f32({4, 5}),
-                      .a = f32({3, 4}),
-                      .b = f32({3, 5}),
-                      .transpose_a = Transpose::yes,
-                      .transpose_b = Transpose::yes},
-               "Matmul: a [3, 4] transposed x b [3, 5] transposed does not give out [4, 5]");
+  expect_error(
+      Matmul{.out = f32({4, 5}), .a = f32({4, 3}), .b = f32({3, 5}), .transpose_b = Transpose::yes},
+      "Matmul: a [4, 3] x b [3, 5] transposed does not give out [4, 5]");
   expect_error(Matmul{.out = f64({4, 2}), .a = f32({4, 3}), .b = f32({3, 2})},
                "Matmul: out [4, 2] is f64, it must be f32");
   expect_error(Matmul{.out = f32({2, 2, 2}), .a = f32({2, 2, 3}), .b = f32({3, 2})}, "none");
 }
 
 TEST(OpsCheck, BiasMustHaveAValueAColumn) {
-  expect_error(AddBias{.x = f32({4, 3}), .bias = f32({4})},
-               "AddBias: bias [4] must hold 3 elements");
-  expect_error(AddBiasBackward{.dbias = f32({4}), .dy = f32({4, 3})},
-               "AddBiasBackward: dbias [4] must hold 3 elements");
+  expect_error(Matmul{.out = f32({4, 2}), .a = f32({4, 3}), .b = f32({3, 2}), .bias = f32({4})},
+               "Matmul: bias [4] must hold 2 elements");
+  expect_error(MatmulGelu{.out = f32({4, 2}),
+                          .x = f32({4, 2}),
+                          .a = f32({4, 3}),
+                          .b = f32({2, 3}),
+                          .bias = f32({4}),
+                          .kind = GeluKind::tanh},
+               "MatmulGelu: bias [4] must hold 2 elements");
+  expect_error(
+      WeightGradient{
+          .dweight = f32({2, 3}), .dbias = f32({3}), .dy = f32({4, 2}), .x = f32({4, 3})},
+      "WeightGradient: dbias [3] must hold 2 elements");
+}
+
+TEST(OpsCheck, FusedProductsNeedTheShapesOfTheirParts) {
+  MatmulGelu gelu{.out = f32({4, 2}),
+                  .x = f32({4, 2}),
+                  .a = f32({4, 3}),
+                  .b = f32({2, 3}),
+                  .bias = {},
+                  .kind = GeluKind::tanh};
+  expect_error(gelu, "none");
+  gelu.x = f32({2, 4});
+  expect_error(gelu, "MatmulGelu: x [2, 4] and out [4, 2] differ");
+  gelu.b = f32({3, 2});
+  expect_error(gelu, "MatmulGelu: a [4, 3] x b [3, 2] transposed does not give out [4, 2]");
+  MatmulGeluBackward backward{.dx = f32({4, 2}),
+                              .a = f32({4, 3}),
+                              .b = f32({3, 2}),
+                              .x = f32({4, 2}),
+                              .kind = GeluKind::tanh};
+  expect_error(backward, "none");
+  backward.x = f32({8});
+  expect_error(backward, "MatmulGeluBackward: x [8] and dx [4, 2] differ");
+  WeightGradient weight{.dweight = f32({2, 3}), .dbias = {}, .dy = f32({4, 2}), .x = f32({4, 3})};
+  expect_error(weight, "none");
+  weight.x = f32({5, 3});
+  expect_error(weight, "WeightGradient: dy [4, 2] and x [5, 3] differ in their rows");
+  weight.x = f32({4, 1});
+  expect_error(weight, "WeightGradient: dweight [2, 3] must be 2 rows of 1");
 }
 
 TEST(OpsCheck, NormsNeedStatisticsARowAndGainsAColumn) {
@@ -57,10 +91,14 @@ TEST(OpsCheck, NormsNeedStatisticsARowAndGainsAColumn) {
                  .mean = f32({4}),
                  .rstd = f32({4}),
                  .x = f32({4, 3}),
+                 .residual = {},
                  .gain = f32({3}),
                  .bias = {},
                  .epsilon = 1e-5F};
   expect_error(norm, "none");
+  norm.residual = f32({3, 4});
+  expect_error(norm, "LayerNorm: residual [3, 4] and x [4, 3] differ");
+  norm.residual = f32({4, 3});
   norm.bias = f32({4});
   expect_error(norm, "LayerNorm: bias [4] must hold 3 elements");
   norm.out = f32({3, 4});
@@ -81,6 +119,7 @@ TEST(OpsCheck, NormsNeedStatisticsARowAndGainsAColumn) {
   expect_error(RmsNorm{.out = f32({4, 3}),
                        .rstd = f32({3}),
                        .x = f32({4, 3}),
+                       .residual = {},
                        .gain = f32({3}),
                        .epsilon = 1e-5F},
                "RmsNorm: rstd [3] must hold 4 elements");
@@ -148,26 +187,30 @@ TEST(OpsCheck, AttentionNeedsAKeyHeadForEveryQueryHead) {
 }
 
 TEST(OpsCheck, ActivationsKeepTheirShape) {
-  expect_error(Gelu{.out = f32({3}), .x = f32({4}), .kind = GeluKind::tanh},
-               "Gelu: out [3] and x [4] differ");
-  expect_error(
-      GeluBackward{.dx = f32({4}), .dout = f32({3}), .x = f32({4}), .kind = GeluKind::tanh},
-      "GeluBackward: dout [3] and x [4] differ");
   expect_error(Swiglu{.out = f32({3, 4}), .gate_up = f32({3, 4})},
                "Swiglu: gate_up [3, 4] must be 3 rows of 8");
   expect_error(SwigluBackward{.dgate_up = f32({3, 4}), .dout = f32({3, 4}), .gate_up = f32({3, 8})},
                "SwigluBackward: dgate_up [3, 4] and gate_up [3, 8] differ");
-  expect_error(Add{.out = f32({3, 4}), .x = f32({3, 5})}, "Add: x [3, 5] and out [3, 4] differ");
 }
 
-TEST(OpsCheck, EmbeddingsNeedTokensAsIntegers) {
-  expect_error(
-      Embedding{.out = f32({3, 4}), .weight = f32({9, 4}), .tokens = i64({3}), .first_row = 0},
-      "Embedding: tokens [3] is i64, it must be i32");
-  expect_error(
-      EmbeddingBackward{
-          .dweight = f32({9, 5}), .dout = f32({3, 4}), .tokens = i32({3}), .first_row = 0},
-      "EmbeddingBackward: dweight [9, 5] must be 9 rows of 4");
+TEST(OpsCheck, EmbeddingsNeedTokensAsIntegersAndAPositionForEach) {
+  Embedding embedding{.out = f32({1, 3, 4}),
+                      .weight = f32({9, 4}),
+                      .position = {},
+                      .tokens = i32({3}),
+                      .first_row = 0};
+  expect_error(embedding, "none");
+  embedding.position = f32({2, 4});
+  expect_error(embedding,
+               "Embedding: position [2, 4] has fewer rows than out [1, 3, 4] has positions");
+  embedding.tokens = i64({3});
+  expect_error(embedding, "Embedding: tokens [3] is i64, it must be i32");
+  expect_error(EmbeddingBackward{.dweight = f32({9, 5}),
+                                 .dposition = {},
+                                 .dout = f32({1, 3, 4}),
+                                 .tokens = i32({3}),
+                                 .first_row = 0},
+               "EmbeddingBackward: dweight [9, 5] must be 9 rows of 4");
 }
 
 TEST(OpsCheck, CrossEntropyNeedsItsRowsEverywhere) {

@@ -64,11 +64,12 @@ std::vector<Case> normalisation_cases() {
                             .mean = o.random(2, {kRows}),
                             .rstd = o.random(3, {kRows}),
                             .x = o.random(4, kMatrix),
+                            .residual = o.random(7, kMatrix),
                             .gain = o.random(5, {kCols}),
                             .bias = o.random(6, {kCols}),
                             .epsilon = 1e-5F};
          ops::run(device, op);
-         return {op.out, op.mean, op.rstd};
+         return {op.out, op.mean, op.rstd, op.x};
        }},
       {"LayerNormBackward",
        [](const Device& device, Operands& o) -> std::vector<TensorView> {
@@ -88,6 +89,7 @@ std::vector<Case> normalisation_cases() {
          const RmsNorm op{.out = o.random(1, kMatrix),
                           .rstd = o.random(2, {kRows}),
                           .x = o.random(3, kMatrix),
+                          .residual = o.random(5, kMatrix),
                           .gain = o.random(4, {kCols}),
                           .epsilon = 1e-5F};
          ops::run(device, op);
@@ -108,19 +110,7 @@ std::vector<Case> normalisation_cases() {
 }
 
 std::vector<Case> elementwise_cases() {
-  std::vector<Case> cases{
-      {"AddBias",
-       [](const Device& device, Operands& o) -> std::vector<TensorView> {
-         const AddBias op{.x = o.random(1, kMatrix), .bias = o.random(2, {kCols})};
-         ops::run(device, op);
-         return {op.x};
-       }},
-      {"AddBiasBackward",
-       [](const Device& device, Operands& o) -> std::vector<TensorView> {
-         const AddBiasBackward op{.dbias = o.random(1, {kCols}), .dy = o.random(2, kMatrix)};
-         ops::run(device, op);
-         return {op.dbias};
-       }},
+  return {
       {"Swiglu",
        [](const Device& device, Operands& o) -> std::vector<TensorView> {
          const Swiglu op{.out = o.random(1, kMatrix), .gate_up = o.random(2, {kRows, 2 * kCols})};
@@ -134,12 +124,6 @@ std::vector<Case> elementwise_cases() {
                                  .gate_up = o.random(3, {kRows, 2 * kCols})};
          ops::run(device, op);
          return {op.dgate_up};
-       }},
-      {"Add",
-       [](const Device& device, Operands& o) -> std::vector<TensorView> {
-         const Add op{.out = o.random(1, kMatrix), .x = o.random(2, kMatrix)};
-         ops::run(device, op);
-         return {op.out};
        }},
       {"AdamW",
        [](const Device& device, Operands& o) -> std::vector<TensorView> {
@@ -159,33 +143,50 @@ std::vector<Case> elementwise_cases() {
          return {op.parameter, op.exp_avg, op.exp_avg_sq};
        }},
   };
-  for (const GeluKind kind : {GeluKind::tanh, GeluKind::exact}) {
-    const std::string name = kind == GeluKind::tanh ? "GeluTanh" : "GeluExact";
-    cases.push_back({name, [kind](const Device& device, Operands& o) -> std::vector<TensorView> {
-                       const Gelu op{
-                           .out = o.random(1, kMatrix), .x = o.random(2, kMatrix), .kind = kind};
-                       ops::run(device, op);
-                       return {op.out};
-                     }});
-    cases.push_back(
-        {name + "Backward", [kind](const Device& device, Operands& o) -> std::vector<TensorView> {
-           const GeluBackward op{.dx = o.random(1, kMatrix),
-                                 .dout = o.random(2, kMatrix),
-                                 .x = o.random(3, kMatrix),
-                                 .kind = kind};
-           ops::run(device, op);
-           return {op.dx};
-         }});
-  }
-  return cases;
+}
+
+// Inner dims beyond one block, and an output that several threads share.
+std::vector<Case> product_cases() {
+  constexpr std::int64_t kInner = 1100;
+  const auto gelu = [](const Device& device, Operands& o) -> std::vector<TensorView> {
+    const MatmulGelu op{.out = o.random(1, kMatrix),
+                        .x = o.random(2, kMatrix),
+                        .a = o.random(3, {kRows, kInner}),
+                        .b = o.random(4, {kCols, kInner}),
+                        .bias = o.random(5, {kCols}),
+                        .kind = GeluKind::tanh};
+    ops::run(device, op);
+    return {op.out, op.x};
+  };
+  const auto gelu_backward = [](const Device& device, Operands& o) -> std::vector<TensorView> {
+    const MatmulGeluBackward op{.dx = o.random(1, kMatrix),
+                                .a = o.random(2, {kRows, kInner}),
+                                .b = o.random(3, {kInner, kCols}),
+                                .x = o.random(4, kMatrix),
+                                .kind = GeluKind::exact};
+    ops::run(device, op);
+    return {op.dx};
+  };
+  const auto weight_gradient = [](const Device& device, Operands& o) -> std::vector<TensorView> {
+    const WeightGradient op{.dweight = o.random(1, kMatrix),
+                            .dbias = o.random(2, {kRows}),
+                            .dy = o.random(3, {kInner, kRows}),
+                            .x = o.random(4, {kInner, kCols})};
+    ops::run(device, op);
+    return {op.dweight, op.dbias};
+  };
+  return {{"MatmulGelu", gelu},
+          {"MatmulGeluBackward", gelu_backward},
+          {"WeightGradient", weight_gradient}};
 }
 
 std::vector<Case> vocabulary_cases() {
   return {
       {"Embedding",
        [](const Device& device, Operands& o) -> std::vector<TensorView> {
-         const Embedding op{.out = o.random(1, kMatrix),
+         const Embedding op{.out = o.random(1, {7, 43, kCols}),
                             .weight = o.random(2, {40, kCols}),
+                            .position = o.random(4, {50, kCols}),
                             .tokens = o.ids(3, 50),
                             .first_row = 5};
          ops::run(device, op);
@@ -194,11 +195,12 @@ std::vector<Case> vocabulary_cases() {
       {"EmbeddingBackward",
        [](const Device& device, Operands& o) -> std::vector<TensorView> {
          const EmbeddingBackward op{.dweight = o.random(1, {40, kCols}),
-                                    .dout = o.random(2, kMatrix),
+                                    .dposition = o.random(4, {50, kCols}),
+                                    .dout = o.random(2, {7, 43, kCols}),
                                     .tokens = o.ids(3, 50),
                                     .first_row = 5};
          ops::run(device, op);
-         return {op.dweight};
+         return {op.dweight, op.dposition};
        }},
       {"CrossEntropy",
        [](const Device& device, Operands& o) -> std::vector<TensorView> {
@@ -261,6 +263,7 @@ INSTANTIATE_TEST_SUITE_P(Normalisation, KernelOrder, ::testing::ValuesIn(normali
                          name_of_case);
 INSTANTIATE_TEST_SUITE_P(Elementwise, KernelOrder, ::testing::ValuesIn(elementwise_cases()),
                          name_of_case);
+INSTANTIATE_TEST_SUITE_P(Products, KernelOrder, ::testing::ValuesIn(product_cases()), name_of_case);
 INSTANTIATE_TEST_SUITE_P(Vocabulary, KernelOrder, ::testing::ValuesIn(vocabulary_cases()),
                          name_of_case);
 

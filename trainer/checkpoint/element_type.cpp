@@ -5,6 +5,8 @@
 #include <cassert>
 #include <cstring>
 
+#include "tensor/bfloat16.h"
+
 namespace redspine {
 namespace {
 
@@ -117,10 +119,6 @@ std::uint16_t to_f16(float value) {
   return static_cast<std::uint16_t>(sign | (rounded > 0x7C00U ? 0x7C00U : rounded));
 }
 
-std::uint16_t to_bf16(float value) {
-  const auto bits = std::bit_cast<std::uint32_t>(value);
-  if ((bits & 0x7FFFFFFFU) > kF32Infinity) return static_cast<std::uint16_t>(bits >> 16 | 0x40U);
-  return static_cast<std::uint16_t>(round_off(bits, 16));
-}
+std::uint16_t to_bf16(float value) { return BFloat16(value).bits; }
 
 }  // namespace redspine

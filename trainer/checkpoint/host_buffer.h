@@ -1,5 +1,6 @@
 // Host memory for tensors that pass through, one after another: grows to the largest of them and is
-// never filled with zeros, which would cost as much as reading or writing a tensor. Local.
+// never filled with zeros, which would cost as much as reading or writing a tensor. Where a
+// device's memory is the host's own, nothing passes through. Local.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +8,19 @@
 #include <memory>
 #include <span>
 
+#include "tensor/device.h"
+
 namespace redspine {
+
+/// Whether the host reads and writes this device's memory in place.
+inline bool is_host_memory(const Device& device) { return device.kind() == DeviceKind::cpu; }
+
+inline std::span<const float> host_values(ConstTensorView view) {
+  return {view.data<float>(), static_cast<std::size_t>(view.count())};
+}
+inline std::span<float> host_values(TensorView view) {
+  return {view.data<float>(), static_cast<std::size_t>(view.count())};
+}
 
 class HostBuffer {
  public:

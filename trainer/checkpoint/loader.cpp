@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
+#include <future>
 #include <set>
 #include <unordered_map>
 
@@ -13,25 +15,176 @@
 namespace redspine {
 namespace {
 
-// Reads the rows and columns of `region` to values [rows][columns].
-void read_region(const TensorFiles& files, const std::string& name, const StoredTensor& tensor,
-                 const StoredRegion& region, std::span<float> values) {
-  const std::int64_t width = tensor.num_columns();
-  const std::int64_t row_size = region.columns.size();
-  if (row_size == width) {
-    files.read(name, region.rows.begin * width, values);
-    return;
-  }
-  for (std::int64_t row = 0; row < region.rows.size(); ++row) {
-    files.read(name, (region.rows.begin + row) * width + region.columns.begin,
-               values.subspan(static_cast<std::size_t>(row * row_size),
-                              static_cast<std::size_t>(row_size)));
-  }
-}
+// What is read at once: it stays in the cache until it is in its place.
+constexpr std::int64_t kElementsAtOnce = std::int64_t{1} << 18;
 
 Slab local_slab(const ParameterSpec& spec) {
   return {.parameter_shape = spec.global_shape, .dim = spec.sharded_dim, .range = spec.local};
 }
+
+// One part of a stored tensor and where this rank's share of it goes.
+struct Target {
+  StoredRegion region;
+  std::span<float> slab;
+};
+
+// Reads the rows of regions that lie side by side.
+class RegionReader {
+ public:
+  RegionReader(const TensorFiles& files, HostBuffer& buffer) : files_(files), buffer_(buffer) {}
+
+  void read(const std::string& name, const StoredTensor& tensor,
+            std::span<const Target> targets) const {
+    const Range rows = targets.front().region.rows;
+    const Range columns{targets.front().region.columns.begin, targets.back().region.columns.end};
+    const bool is_stored_so = tensor.orientation == Orientation::as_is && targets.size() == 1;
+    if (is_stored_so && columns.size() == tensor.num_columns()) {
+      files_.read(name, rows.begin * tensor.num_columns(), targets.front().slab);
+      return;
+    }
+    const std::int64_t num_rows =
+        std::max<std::int64_t>(1, kElementsAtOnce / std::max<std::int64_t>(1, columns.size()));
+    for (std::int64_t row = rows.begin; row < rows.end; row += num_rows) {
+      const Range piece{row, std::min(row + num_rows, rows.end)};
+      const float* values = read_rows(name, tensor, {piece, columns}).data();
+      for (const Target& target : targets) {
+        copy_rows_to_slab(target.slab,
+                          {.values = values + (target.region.columns.begin - columns.begin),
+                           .row_stride = columns.size(),
+                           .rows = piece},
+                          tensor, target.region);
+      }
+    }
+  }
+
+ private:
+  // To [rows][columns].
+  std::span<const float> read_rows(const std::string& name, const StoredTensor& tensor,
+                                   const StoredRegion& region) const {
+    const std::span<float> values = buffer_.take(region.count());
+    const std::int64_t width = tensor.num_columns();
+    const std::int64_t row_size = region.columns.size();
+    if (row_size == width) {
+      files_.read(name, region.rows.begin * width, values);
+      return values;
+    }
+    for (std::int64_t row = 0; row < region.rows.size(); ++row) {
+      files_.read(name, (region.rows.begin + row) * width + region.columns.begin,
+                  values.subspan(static_cast<std::size_t>(row * row_size),
+                                 static_cast<std::size_t>(row_size)));
+    }
+    return values;
+  }
+
+  const TensorFiles& files_;
+  HostBuffer& buffer_;
+};
+
+// Where each share is read to: its own place, or one in `passing` that is uploaded later.
+void give_host_memory(std::vector<Target>& targets, const std::vector<TensorView>& places,
+                      const Device& device, HostBuffer& passing) {
+  std::int64_t count = 0;
+  for (const Target& target : targets) count += target.region.count();
+  std::span<float> rest = is_host_memory(device) ? std::span<float>() : passing.take(count);
+  for (std::size_t i = 0; i < targets.size(); ++i) {
+    const auto size = static_cast<std::size_t>(targets[i].region.count());
+    targets[i].slab = is_host_memory(device) ? host_values(places[i]) : rest.first(size);
+    if (!is_host_memory(device)) rest = rest.subspan(size);
+  }
+}
+
+// How many of `targets` lie side by side, from the first on: they can be read as one.
+std::size_t num_adjoining(std::span<const Target> targets) {
+  std::size_t count = 1;
+  while (count < targets.size() &&
+         targets[count].region.columns.begin == targets[count - 1].region.columns.end) {
+    ++count;
+  }
+  return count;
+}
+
+// One tensor that is to be read, and the flat buffer that has its parts.
+struct Job {
+  const TensorFiles* files;
+  const StoredTensor* tensor;
+  std::string name;
+  TensorView flat;
+};
+
+class Loader {
+ public:
+  explicit Loader(const LoadTarget& target) : target_(target) {
+    for (const Parameter& parameter : target.store.parameters()) {
+      parameters_[parameter.spec.name] = &parameter;
+    }
+  }
+
+  void add(const TensorFiles& files, std::span<const StoredTensor> tensors, StatePart part,
+           TensorView flat) {
+    for (const StoredTensor& tensor : tensors) {
+      jobs_.push_back({&files, &tensor, prefix_of(part) + tensor.name, flat});
+    }
+  }
+
+  /// Two at once where the device allows it: one waits for the disk, the other puts in place.
+  void run() {
+    std::future<void> other;
+    if (is_host_memory(target_.device)) {
+      other = std::async(std::launch::async, [this] { read_in_turn({}); });
+    }
+    read_in_turn(target_.keep_going);
+    if (other.valid()) other.get();
+  }
+
+ private:
+  struct Buffers {
+    HostBuffer rows;
+    HostBuffer passing;  // not used where the device's memory is the host's
+  };
+
+  void read_in_turn(const KeepGoing& keep_going) {
+    Buffers buffers;
+    try {
+      for (std::size_t i = 0; (i = next_++) < jobs_.size();) {
+        if (!goes_on(keep_going)) {
+          next_ = jobs_.size();
+          return;
+        }
+        read(jobs_[i], buffers);
+      }
+    } catch (...) {
+      next_ = jobs_.size();
+      throw;
+    }
+  }
+
+  void read(const Job& job, Buffers& buffers) const {
+    std::vector<Target> targets;
+    std::vector<TensorView> places;
+    for (const StoredPart& part : job.tensor->parts) {
+      const Parameter& parameter = *parameters_.at(part.parameter);
+      const StoredRegion region = region_of(*job.tensor, part, local_slab(parameter.spec));
+      places.push_back(job.flat.slice(parameter.offset, region.count()));
+      targets.push_back({.region = region, .slab = {}});
+    }
+    give_host_memory(targets, places, target_.device, buffers.passing);
+    const RegionReader reader(*job.files, buffers.rows);
+    for (std::size_t first = 0; first < targets.size();) {
+      const std::size_t count = num_adjoining(std::span(targets).subspan(first));
+      reader.read(job.name, *job.tensor, std::span(targets).subspan(first, count));
+      first += count;
+    }
+    if (is_host_memory(target_.device)) return;
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      target_.device.upload(places[i], host_view(std::span<const float>(targets[i].slab)));
+    }
+  }
+
+  const LoadTarget& target_;
+  std::unordered_map<std::string, const Parameter*> parameters_;
+  std::vector<Job> jobs_;
+  std::atomic<std::size_t> next_ = 0;
+};
 
 // Under our names, whoever wrote them, and each checked.
 TensorFiles open_weights(const std::string& directory, const std::vector<StoredTensor>& stored) {
@@ -92,45 +245,20 @@ void check_tensors(const TensorFiles& files, std::span<const StoredTensor> tenso
   mistakes.throw_if_any();
 }
 
-void load_part(const TensorFiles& files, std::span<const StoredTensor> tensors, StatePart part,
-               const ParameterStore& store, TensorView flat, Device& device) {
-  std::unordered_map<std::string, const Parameter*> parameters;
-  for (const Parameter& parameter : store.parameters()) {
-    parameters[parameter.spec.name] = &parameter;
-  }
-  HostBuffer region_buffer;
-  HostBuffer slab_buffer;
-  for (const StoredTensor& tensor : tensors) {
-    const std::string name = prefix_of(part) + tensor.name;
-    for (const StoredPart& stored : tensor.parts) {
-      const Parameter& parameter = *parameters.at(stored.parameter);
-      const StoredRegion region = region_of(tensor, stored, local_slab(parameter.spec));
-      const std::span<float> slab = slab_buffer.take(region.count());
-      if (tensor.orientation == Orientation::as_is) {
-        read_region(files, name, tensor, region, slab);
-      } else {
-        const std::span<float> values = region_buffer.take(region.count());
-        read_region(files, name, tensor, region, values);
-        copy_region_to_slab(slab, values, tensor, region);
-      }
-      device.upload(flat.slice(parameter.offset, region.count()),
-                    host_view(std::span<const float>(slab)));
-    }
-  }
-}
-
 void load_state(const std::string& directory, const ModelConfig& config,
-                const ParameterStore& store, const TrainingTensors& tensors, Device& device) {
+                const TrainingTensors& tensors, const LoadTarget& target) {
   const std::vector<StoredTensor> stored = stored_tensors(config);
   const TensorFiles model = TensorFiles::open(directory, "model");
   const TensorFiles optimizer = TensorFiles::open(directory, "optimizer");
   check_tensors(model, stored, StatePart::value);
   check_tensors(optimizer, stored, StatePart::exp_avg);
   check_tensors(optimizer, stored, StatePart::exp_avg_sq);
+  Loader loader(target);
   for (const StatePart part : kStateParts) {
-    load_part(part == StatePart::value ? model : optimizer, stored, part, store,
-              view_of(tensors, part), device);
+    loader.add(part == StatePart::value ? model : optimizer, stored, part, view_of(tensors, part));
   }
+  loader.run();
+  target.store.refresh_working(target.device);
 }
 
 void check_weights(const std::string& directory, const ModelConfig& config) {
@@ -150,11 +278,14 @@ void check_weights(const std::string& directory, const ModelConfig& config) {
 }
 
 void load_weights(const std::string& directory, const ModelConfig& config,
-                  const ParameterStore& store, Device& device) {
+                  const LoadTarget& target) {
   check_weights(directory, config);
   const std::vector<StoredTensor> stored = stored_tensors(config);
-  load_part(open_weights(directory, stored), stored, StatePart::value, store, store.values(),
-            device);
+  const TensorFiles files = open_weights(directory, stored);
+  Loader loader(target);
+  loader.add(files, stored, StatePart::value, target.store.values());
+  loader.run();
+  target.store.refresh_working(target.device);
 }
 
 }  // namespace redspine

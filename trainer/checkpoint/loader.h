@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "model/stored_tensors.h"
+#include "trainer/checkpoint/keep_going.h"
 #include "trainer/checkpoint/tensor_files.h"
 #include "trainer/checkpoint/training_state.h"
 
@@ -17,18 +18,21 @@ namespace redspine {
 /// prefixes are not looked at.
 void check_tensors(const TensorFiles& files, std::span<const StoredTensor> tensors, StatePart part);
 
-/// Fills `flat` (laid out as the store's buffers, on `device`) with one part of the state.
-void load_part(const TensorFiles& files, std::span<const StoredTensor> tensors, StatePart part,
-               const ParameterStore& store, TensorView flat, Device& device);
+/// Where a model is read to. Borrowed.
+struct LoadTarget {
+  const ParameterStore& store;
+  Device& device;
+  KeepGoing keep_going = {};
+};
 
 /// Model and moments of a checkpoint, checked first. ConfigError as above.
 void load_state(const std::string& directory, const ModelConfig& config,
-                const ParameterStore& store, const TrainingTensors& tensors, Device& device);
+                const TrainingTensors& tensors, const LoadTarget& target);
 /// Throws ConfigError where the weights of a model directory are not those of the configuration's
 /// model: other tensors, or by its config.json another function of them.
 void check_weights(const std::string& directory, const ModelConfig& config);
 /// The weights alone, checked first, of any model directory (ours or transformers').
 void load_weights(const std::string& directory, const ModelConfig& config,
-                  const ParameterStore& store, Device& device);
+                  const LoadTarget& target);
 
 }  // namespace redspine

@@ -21,12 +21,24 @@ std::string checked_hash(const JsonReader& object, const std::string& key) {
   return text;
 }
 
+std::string digits_of(const XXH128_hash_t& hash) {
+  return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
+}
+
 }  // namespace
 
 std::string hash_text(std::string_view bytes) {
-  const XXH128_hash_t hash = XXH3_128bits(bytes.data(), bytes.size());
-  return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
+  return digits_of(XXH3_128bits(bytes.data(), bytes.size()));
 }
+
+ContentHash::ContentHash() : state_(XXH3_createState()) { XXH3_128bits_reset(state_.get()); }
+void ContentHash::Free::operator()(XXH3_state_s* state) const { XXH3_freeState(state); }
+
+void ContentHash::add(std::span<const std::byte> bytes) {
+  XXH3_128bits_update(state_.get(), bytes.data(), bytes.size());
+}
+
+std::string ContentHash::text() const { return digits_of(XXH3_128bits_digest(state_.get())); }
 
 std::int64_t Manifest::total_bytes() const {
   std::int64_t total = 0;

@@ -2,15 +2,35 @@
 // one is incomplete. Plain values.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
+#include <span>
 #include <string>
 #include <string_view>
+
+struct XXH3_state_s;
 
 namespace redspine {
 
 /// xxh3-128 in 32 hexadecimal digits.
 std::string hash_text(std::string_view bytes);
+
+/// The same of bytes that come in pieces.
+class ContentHash {
+ public:
+  ContentHash();
+
+  void add(std::span<const std::byte> bytes);
+  std::string text() const;
+
+ private:
+  struct Free {
+    void operator()(XXH3_state_s* state) const;
+  };
+  std::unique_ptr<XXH3_state_s, Free> state_;
+};
 
 struct ManifestFile {
   std::int64_t bytes = 0;

@@ -25,9 +25,10 @@ std::vector<std::int64_t> agreed_steps(const CheckpointStore& store, const RankG
 }
 
 // What is wrong with a checkpoint, or nothing and its record. Collective.
-std::vector<std::string> open_checkpoint(const std::string& directory, Verification verification,
+std::vector<std::string> open_checkpoint(const std::string& directory, const ResumeOptions& options,
                                          const RankGroup& world, ResumePoint& point) {
-  std::vector<std::string> problems = verify_checkpoint(directory, verification, world);
+  std::vector<std::string> problems =
+      verify_checkpoint(directory, options.verification, world, options.keep_going);
   if (!problems.empty()) return problems;
   std::string failure;
   try {
@@ -50,7 +51,7 @@ std::optional<ResumePoint> find_resume_point(const ResumeOptions& options,
   ResumePoint point;
   if (options.resume != "auto") {
     const std::vector<std::string> problems =
-        open_checkpoint(options.resume, options.verification, world, point);
+        open_checkpoint(options.resume, options, world, point);
     Mistakes mistakes;
     for (const std::string& problem : problems) mistakes.add("checkpoint.resume", problem);
     mistakes.throw_if_any();
@@ -59,8 +60,7 @@ std::optional<ResumePoint> find_resume_point(const ResumeOptions& options,
   const std::vector<std::int64_t> steps = agreed_steps(store, world);
   for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
     const std::string directory = store.path_of(*step);
-    const std::vector<std::string> problems =
-        open_checkpoint(directory, options.verification, world, point);
+    const std::vector<std::string> problems = open_checkpoint(directory, options, world, point);
     if (problems.empty()) return point;
     if (world.rank() != 0) continue;
     const std::size_t num_more = problems.size() - 1;

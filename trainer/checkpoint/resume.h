@@ -20,11 +20,13 @@ struct ResumePoint {
 struct ResumeOptions {
   std::string resume = "auto";  // auto | none | a directory
   Verification verification = Verification::full;
+  KeepGoing keep_going = {};
 };
 
 /// auto: the newest checkpoint of the store that verifies; `warn` is told, on rank 0, of each that
 /// is skipped and why. A directory that is missing or damaged is a ConfigError on every rank
-/// ("checkpoint.resume"). none, or nothing to resume from: nothing.
+/// ("checkpoint.resume"). none, or nothing to resume from: nothing. Cut short on any rank, it
+/// returns what nobody has verified.
 std::optional<ResumePoint> find_resume_point(const ResumeOptions& options,
                                              const CheckpointStore& store, const RankGroup& world,
                                              const std::function<void(const std::string&)>& warn);

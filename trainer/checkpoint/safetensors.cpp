@@ -23,7 +23,7 @@ constexpr std::size_t kHeaderAlignment = 8;
 constexpr std::size_t kElementsAtOnce = std::size_t{1} << 20;
 
 // What is handed to the medium in one go.
-constexpr std::size_t kBytesAtOnce = std::size_t{16} << 20;
+constexpr std::int64_t kBytesAtOnce = std::int64_t{16} << 20;
 
 std::string read_header_bytes(const File& file) {
   const std::int64_t size = file.size();
@@ -82,6 +82,10 @@ const SafetensorsEntry* SafetensorsFile::find(std::string_view name) const {
   return found == by_name_.end() ? nullptr : &header_.entries[found->second];
 }
 
+void SafetensorsFile::forget() const {
+  ::posix_fadvise(file_.descriptor(), 0, 0, POSIX_FADV_DONTNEED);  // advice: it cannot fail us
+}
+
 void SafetensorsFile::read_bytes(const SafetensorsEntry& entry, std::int64_t offset,
                                  std::span<std::byte> bytes) const {
   assert(offset >= 0 && offset + static_cast<std::int64_t>(bytes.size()) <= entry.bytes());
@@ -120,16 +124,14 @@ SafetensorsWriter::SafetensorsWriter(const std::string& path,
 
 void SafetensorsWriter::write(std::span<const std::byte> bytes) {
   assert(position_ + static_cast<std::int64_t>(bytes.size()) <= file_bytes_);
-  // The medium gets to work on each piece while the next is on its way, so that finish() has little
-  // left to wait for. A file system that cannot do it loses nothing.
-  while (!bytes.empty()) {
-    const auto piece = bytes.first(std::min(bytes.size(), kBytesAtOnce));
-    file_.write(piece);
-    ::sync_file_range(file_.descriptor(), position_, static_cast<off_t>(piece.size()),
-                      SYNC_FILE_RANGE_WRITE);
-    position_ += static_cast<std::int64_t>(piece.size());
-    bytes = bytes.subspan(piece.size());
-  }
+  file_.write(bytes);
+  position_ += static_cast<std::int64_t>(bytes.size());
+  if (position_ - handed_over_ < kBytesAtOnce) return;
+  // The medium gets to work while more is on its way, so that finish() has little left to wait for.
+  // A file system that cannot do it loses nothing.
+  ::sync_file_range(file_.descriptor(), handed_over_, position_ - handed_over_,
+                    SYNC_FILE_RANGE_WRITE);
+  handed_over_ = position_;
 }
 
 void SafetensorsWriter::finish() {

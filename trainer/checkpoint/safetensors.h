@@ -61,6 +61,8 @@ class SafetensorsFile {
   /// Null where there is no tensor of that name.
   const SafetensorsEntry* find(std::string_view name) const;
 
+  /// Lets what is read next come from the medium, where the system has a say in that.
+  void forget() const;
   /// Bytes [offset, offset + bytes.size()) of a tensor of this file.
   void read_bytes(const SafetensorsEntry& entry, std::int64_t offset,
                   std::span<std::byte> bytes) const;
@@ -103,6 +105,7 @@ class SafetensorsWriter {
   std::int64_t file_bytes_ = 0;  // before header_bytes_, whose making adds up the data
   std::string header_bytes_;
   std::int64_t position_ = 0;
+  std::int64_t handed_over_ = 0;  // up to here the medium is at work already
 };
 
 }  // namespace redspine

@@ -1,12 +1,11 @@
 #include "trainer/checkpoint/saver.h"
 
 #include <fmt/format.h>
-#include <xxhash.h>
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <chrono>
-#include <cmath>
 #include <exception>
 #include <map>
 #include <optional>
@@ -19,12 +18,32 @@
 #include "trainer/checkpoint/safetensors.h"
 #include "trainer/checkpoint/save_plan.h"
 #include "trainer/checkpoint/tensor_gather.h"
+#include "trainer/checkpoint/verify.h"
 
 namespace redspine {
 namespace {
 
-void copy_from_host(std::span<float> to, ConstTensorView from) {
-  std::copy_n(from.data<float>(), to.size(), to.data());
+// A piece stays in the cache from the hash of it to the copy that the system takes.
+constexpr std::size_t kBytesAtOnce = std::size_t{256} << 10;
+
+std::span<const float> in_place(ConstTensorView from, HostBuffer&) { return host_values(from); }
+
+Fetch fetch_from(Device& device) {
+  if (is_host_memory(device)) return in_place;
+  return [&device](ConstTensorView from, HostBuffer& buffer) -> std::span<const float> {
+    const std::span<float> to = buffer.take(from.count());
+    device.download(host_view(to), from);
+    return to;
+  };
+}
+
+bool are_finite(std::span<const float> values) {
+  constexpr std::uint32_t kExponent = 0x7F800000;  // all ones in infinity and NaN alone
+  std::uint32_t num_bad = 0;
+  for (const float value : values) {
+    num_bad += (std::bit_cast<std::uint32_t>(value) & kExponent) == kExponent ? 1U : 0U;
+  }
+  return num_bad == 0;
 }
 
 // The files that this rank writes, and what the manifest says about them.
@@ -45,10 +64,15 @@ class RankFiles {
 
   void write(const PlannedTensor& planned, std::span<const float> values) {
     const std::string& file = file_of_stem_.at(stem_of(planned.part));
-    const auto bytes = std::as_bytes(values);
-    writers_.at(file).write(bytes);
-    files_[file].tensors[planned.name()] =
-        hash_text({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+    SafetensorsWriter& writer = writers_.at(file);
+    ContentHash hash;
+    for (auto bytes = std::as_bytes(values); !bytes.empty();) {
+      const auto piece = bytes.first(std::min(bytes.size(), kBytesAtOnce));
+      hash.add(piece);
+      writer.write(piece);
+      bytes = bytes.subspan(piece.size());
+    }
+    files_[file].tensors[planned.name()] = hash.text();
   }
 
   /// Syncs everything; afterwards the manifest's entries are complete.
@@ -118,9 +142,7 @@ class CheckpointSaver::Work {
       }
       thread_ = std::thread([this, copy, record] { write_in_background(copy, record); });
     } else {
-      write(tensors, record, [this](std::span<float> to, ConstTensorView from) {
-        device_.download(host_view(to), from);
-      });
+      write(tensors, record, fetch_from(device_));
     }
     const std::chrono::duration<double> stall = std::chrono::steady_clock::now() - start;
     return {.step = record.progress.step,
@@ -139,7 +161,7 @@ class CheckpointSaver::Work {
  private:
   void write_in_background(const TrainingTensors& tensors, const TrainingRecord& record) {
     try {
-      write(tensors, record, copy_from_host);
+      write(tensors, record, in_place);
     } catch (...) {
       failure_ = std::current_exception();
       has_failed_ = true;
@@ -162,18 +184,16 @@ class CheckpointSaver::Work {
       if (world_.rank() == 0) drop_partial(step);
       throw;
     }
+    rotate(step);
   }
 
   // A model that is beyond repair must not take the place of one that is not.
   void check_finite(ConstTensorView values, const Fetch& fetch, std::int64_t step) const {
-    std::vector<float> host;
+    HostBuffer buffer;
     for (const Parameter& parameter : parameters_.parameters()) {
-      host.resize(static_cast<std::size_t>(parameter.value.count()));
-      fetch(host, values.slice(parameter.offset, parameter.value.count()));
-      // Infinity and NaN stay so under multiplication by zero; finite numbers do not.
-      float sum = 0.0F;
-      for (const float value : host) sum += value * 0.0F;
-      if (sum == 0.0F) continue;
+      if (are_finite(fetch(values.slice(parameter.offset, parameter.value.count()), buffer))) {
+        continue;
+      }
       throw Error(
           fmt::format("after step {} the parameter {} is not finite, so no checkpoint is "
                       "written; those in {} stay",
@@ -226,7 +246,26 @@ class CheckpointSaver::Work {
     return manifest;
   }
 
-  // Rank 0: the small files, the manifest last, the name, and then what rotation takes.
+  // What goes, goes only once the new checkpoint has been read back.
+  void rotate(std::int64_t step) const {
+    std::vector<std::int64_t> superseded;
+    run_together(world_, [&] {
+      if (world_.rank() == 0) superseded = store_.superseded(step, options_.retention);
+    });
+    if (world_.sum(superseded.size()) == 0) return;
+    const std::string path = store_.path_of(step);
+    const auto problems = verify_checkpoint(path, Verification::from_medium, world_);
+    if (!problems.empty()) {
+      throw CollectiveError(
+          fmt::format("{} is damaged right after it was written, so older checkpoints stay: {}",
+                      path, problems.front()));
+    }
+    run_together(world_, [&] {
+      for (const std::int64_t old : superseded) store_.remove(old);
+    });
+  }
+
+  // Rank 0: the small files, the manifest last, and the name.
   void complete(Manifest manifest, const TrainingRecord& record) const {
     const std::string folder = store_.partial_path_of(record.progress.step);
     const auto add = [&](const std::string& name, const std::string& text) {
@@ -242,7 +281,6 @@ class CheckpointSaver::Work {
     write_text(folder + "/" + kManifestName, manifest_to_json(manifest));
     sync_folder(folder);
     store_.publish(record.progress.step);
-    store_.rotate(record.progress.step, options_.retention);
   }
 
   void drop_partial(std::int64_t step) const {

@@ -24,6 +24,7 @@ constexpr const char* kSameResults = "losses by rounding alone";
 constexpr std::array kRules = {
     Rule{"run.seed", Kind::affects, "the order of the samples, and dropout"},
     Rule{"run.device", Kind::affects, kSameResults},
+    Rule{"run.collectives", Kind::affects, kSameResults},
     Rule{"run.precision", Kind::affects, "the rounding of everything that is computed"},
     Rule{"run.", Kind::silent, ""},
     Rule{"model.family", Kind::silent, ""},  // its presets are keys of their own

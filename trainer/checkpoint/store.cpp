@@ -88,10 +88,9 @@ std::string CheckpointStore::set_aside(std::int64_t step) const {
   return target;
 }
 
-std::vector<std::string> CheckpointStore::rotate(std::int64_t newest,
-                                                 const Retention& retention) const {
-  std::vector<std::string> removed;
-  if (retention.keep == 0) return removed;
+std::vector<std::int64_t> CheckpointStore::superseded(std::int64_t newest,
+                                                      const Retention& retention) const {
+  if (retention.keep == 0) return {};
   const std::string resumed_from =
       retention.resumed_from ? absolute(*retention.resumed_from) : std::string();
   std::vector<std::int64_t> ours;
@@ -100,16 +99,18 @@ std::vector<std::string> CheckpointStore::rotate(std::int64_t newest,
   }
   const std::size_t num_kept = std::min(static_cast<std::size_t>(retention.keep), ours.size());
   ours.resize(ours.size() - num_kept);
-  for (const std::int64_t step : ours) {
+  std::erase_if(ours, [&](std::int64_t step) {
     const bool stays = retention.keep_every > 0 && step % retention.keep_every == 0;
-    if (stays || step == newest || absolute(path_of(step)) == resumed_from) continue;
-    // Under the name of an unfinished save it is complete for nobody, however far deleting gets.
-    const std::string partial = partial_path_of(step);
-    rename_path(path_of(step), partial);
-    remove_folder(partial);
-    removed.push_back(path_of(step));
-  }
-  return removed;
+    return stays || step == newest || absolute(path_of(step)) == resumed_from;
+  });
+  return ours;
+}
+
+void CheckpointStore::remove(std::int64_t step) const {
+  // Under the name of an unfinished save it is complete for nobody, however far deleting gets.
+  const std::string partial = partial_path_of(step);
+  rename_path(path_of(step), partial);
+  remove_folder(partial);
 }
 
 std::vector<std::string> CheckpointStore::remove_stale_partials() const {

@@ -37,9 +37,11 @@ class CheckpointStore {
   /// Renames step_N to step_N.aside-K, so that it is lost to nobody and in nobody's way.
   /// Returns the new path.
   std::string set_aside(std::int64_t step) const;
-  /// Deletes what `retention` does not keep of the checkpoints up to `newest`, and returns their
-  /// paths. Leaves alone whatever another run wrote, and folders that hold anything foreign.
-  std::vector<std::string> rotate(std::int64_t newest, const Retention& retention) const;
+  /// What `retention` does not keep of the checkpoints up to `newest`. Leaves out whatever another
+  /// run wrote, and folders that hold anything foreign.
+  std::vector<std::int64_t> superseded(std::int64_t newest, const Retention& retention) const;
+  /// Deletes a checkpoint.
+  void remove(std::int64_t step) const;
   /// Deletes what unfinished saves of this run left behind; returns their paths.
   std::vector<std::string> remove_stale_partials() const;
 

@@ -45,22 +45,29 @@ std::span<const float> TensorGather::gather(const StoredTensor& tensor, ConstTen
       const Slab slab{
           .parameter_shape = part.shape, .dim = parameter.spec.sharded_dim, .range = held.owned};
       const StoredRegion region = region_of(tensor, part, slab);
-      const bool lies_in_one_piece = self == to && is_contiguous(tensor, region);
-      const std::span<float> share =
-          lies_in_one_piece
-              ? whole.subspan(first_element(tensor, region), static_cast<std::size_t>(slab.count()))
-              : share_.take(slab.count());
+      const bool lies_in_one_piece = is_contiguous(tensor, region);
       if (self == from) {
         // A share that is not all of what is held is some of its rows.
         const std::int64_t row_size = slab.count() / slab.shape()[0];
         const std::int64_t skipped =
             (held.owned.begin - held.local.begin) * (held.owned == held.local ? 0 : row_size);
-        fetch(share, flat.slice(parameter.offset + skipped, slab.count()));
-        if (self != to) tensor_axis_.send(std::as_bytes(share), to);
-      } else {
-        tensor_axis_.receive(std::as_writable_bytes(share), from);
+        const std::span<const float> share =
+            fetch(flat.slice(parameter.offset + skipped, slab.count()), share_);
+        if (self != to) {
+          tensor_axis_.send(std::as_bytes(share), to);
+        } else if (lies_in_one_piece && slab.count() == tensor.shape.count()) {
+          return share;
+        } else {
+          copy_slab_to_stored(whole, share, tensor, region);
+        }
+        continue;
       }
-      if (self == to && !lies_in_one_piece) copy_slab_to_stored(whole, share, tensor, region);
+      const std::span<float> share =
+          lies_in_one_piece
+              ? whole.subspan(first_element(tensor, region), static_cast<std::size_t>(slab.count()))
+              : share_.take(slab.count());
+      tensor_axis_.receive(std::as_writable_bytes(share), from);
+      if (!lies_in_one_piece) copy_slab_to_stored(whole, share, tensor, region);
     }
   }
   return whole;

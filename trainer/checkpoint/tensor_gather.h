@@ -15,8 +15,8 @@
 
 namespace redspine {
 
-/// Copies elements to host memory: off a device, or out of a snapshot.
-using Fetch = std::function<void(std::span<float> to, ConstTensorView from)>;
+/// The elements of `from` in host memory: in place, or copied off a device to the buffer.
+using Fetch = std::function<std::span<const float>(ConstTensorView from, HostBuffer& buffer)>;
 
 class TensorGather {
  public:
@@ -24,7 +24,8 @@ class TensorGather {
   TensorGather(const ParameterStore& parameters, const RankGroup& tensor_axis);
 
   /// The whole of `tensor` on tensor rank `to`, an empty result elsewhere. `flat` is laid out as
-  /// the store's buffers. The result is valid until the next call.
+  /// the store's buffers. The result is valid until the next call or change of `flat`: a tensor
+  /// that lies in host memory as it is stored is not copied.
   std::span<const float> gather(const StoredTensor& tensor, ConstTensorView flat,
                                 const Fetch& fetch, int to);
 

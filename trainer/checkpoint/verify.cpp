@@ -2,12 +2,10 @@
 
 #include <fmt/format.h>
 #include <sys/stat.h>
-#include <xxhash.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <memory>
 
 #include "tensor/error.h"
 #include "trainer/checkpoint/files.h"
@@ -23,24 +21,25 @@ bool is_safetensors(const std::string& name) { return name.ends_with(".safetenso
 
 std::string hash_of(const SafetensorsFile& file, const SafetensorsEntry& entry,
                     std::vector<std::byte>& buffer) {
-  const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state(XXH3_createState(),
-                                                                       XXH3_freeState);
-  XXH3_128bits_reset(state.get());
+  ContentHash hash;
   for (std::int64_t offset = 0; offset < entry.bytes(); offset += kBytesAtOnce) {
     const std::int64_t count = std::min(kBytesAtOnce, entry.bytes() - offset);
     const auto bytes = std::span(buffer).first(static_cast<std::size_t>(count));
     file.read_bytes(entry, offset, bytes);
-    XXH3_128bits_update(state.get(), bytes.data(), bytes.size());
+    hash.add(bytes);
   }
-  const XXH128_hash_t hash = XXH3_128bits_digest(state.get());
-  return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
+  return hash.text();
 }
 
 // Goes through a checkpoint and collects what is wrong with the part that is its own.
 class Verifier {
  public:
-  Verifier(std::string directory, Verification verification, VerifyShare share)
-      : directory_(std::move(directory)), verification_(verification), share_(share) {}
+  Verifier(std::string directory, Verification verification, VerifyShare share,
+           const KeepGoing& keep_going)
+      : directory_(std::move(directory)),
+        verification_(verification),
+        share_(share),
+        keep_going_(keep_going) {}
 
   std::vector<std::string> run() {
     try {
@@ -80,9 +79,11 @@ class Verifier {
       problems_.push_back(file.path() + ": the header differs from what was written");
       return;
     }
-    if (verification_ != Verification::full) return;
+    if (verification_ == Verification::sizes) return;
+    if (verification_ == Verification::from_medium) file.forget();
     for (const SafetensorsEntry& entry : file.header().entries) {
       if (!is_mine(entry.bytes())) continue;
+      if (!goes_on(keep_going_)) return;
       const auto hash = expected.tensors.find(entry.name);
       if (hash == expected.tensors.end()) {
         problems_.push_back(
@@ -104,6 +105,7 @@ class Verifier {
   std::string directory_;
   Verification verification_;
   VerifyShare share_;
+  const KeepGoing& keep_going_;
   std::vector<std::string> problems_;
   std::vector<std::int64_t> bytes_of_share_ =
       std::vector<std::int64_t>(static_cast<std::size_t>(share_.count));
@@ -113,15 +115,15 @@ class Verifier {
 }  // namespace
 
 std::vector<std::string> verify_checkpoint(const std::string& directory, Verification verification,
-                                           VerifyShare share) {
-  return Verifier(directory, verification, share).run();
+                                           VerifyShare share, const KeepGoing& keep_going) {
+  return Verifier(directory, verification, share, keep_going).run();
 }
 
 std::vector<std::string> verify_checkpoint(const std::string& directory, Verification verification,
-                                           const RankGroup& group) {
+                                           const RankGroup& group, const KeepGoing& keep_going) {
   std::string mine;
-  for (const std::string& problem :
-       verify_checkpoint(directory, verification, {.index = group.rank(), .count = group.size()})) {
+  for (const std::string& problem : verify_checkpoint(
+           directory, verification, {.index = group.rank(), .count = group.size()}, keep_going)) {
     mine += problem + '\n';
   }
   // Ranks find the same problems in headers and sizes.

@@ -29,7 +29,7 @@ void write_logits(const std::string& directory, const RankGroup& world) {
   const ProcessMesh mesh(world, 1, *device);
   Gpt model(config, {.num_sequences = 1, .sequence_length = length}, 0, {*device, mesh},
             InitialWeights::zero);
-  load_weights(directory, config, model.parameters(), *device);
+  load_weights(directory, config, {.store = model.parameters(), .device = *device});
 
   Tensor tokens_BT(*device, DType::i32, {1, length});
   device->upload(tokens_BT, host_view(std::span(tokens)));

@@ -48,7 +48,8 @@ struct Job {
         trainer(config, data, ranks, *device, progress) {}
 
   void load(const std::string& directory) {
-    load_state(directory, config.model, trainer.model().parameters(), trainer.tensors(), *device);
+    load_state(directory, config.model, trainer.tensors(),
+               {.store = trainer.model().parameters(), .device = *device});
   }
   void save(const std::string& folder) {
     make_saver(trainer, config.model, folder, *device).save(trainer.tensors(), record_of(trainer));
@@ -205,8 +206,8 @@ TEST(InitializeFrom, TakesTheWeightsAndLeavesTheOptimizerFresh) {
     job.save(folder);
   }
   Job tuned(config, world());
-  load_weights(checkpoint_path(folder, 3), config.model, tuned.trainer.model().parameters(),
-               *tuned.device);
+  load_weights(checkpoint_path(folder, 3), config.model,
+               {.store = tuned.trainer.model().parameters(), .device = *tuned.device});
   tuned.save(folder);
   const auto before = tensor_hashes(checkpoint_path(folder, 3));
   const auto after = tensor_hashes(checkpoint_path(folder, 0));

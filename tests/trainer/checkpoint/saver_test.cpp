@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 #include <limits>
 
 #include "parallel/failure.h"
@@ -76,6 +77,34 @@ TEST_F(SaverTest, TheFilesOfAllRanksAreBalanced) {
     return name.starts_with("model-");
   });
   EXPECT_EQ(num_models, world().size());
+}
+
+// "VmRSS", or "VmHWM" for the most there was of it since forget_peak().
+std::int64_t resident_bytes(const std::string& kind) {
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;) {
+    std::int64_t num_kib = 0;
+    if (word == kind + ":" && status >> num_kib) return num_kib * 1024;
+  }
+  throw Error("/proc/self/status does not tell " + kind);
+}
+void forget_peak() { std::ofstream("/proc/self/clear_refs") << "5"; }
+
+TEST_F(SaverTest, ASaveThatIsWaitedForTakesNoMoreMemoryThanAFewTensors) {
+  Config large = config();
+  large.model.num_layers = 4;
+  large.model.hidden_size = 512;
+  large.model.ffn_size = 2048;
+  Trainer trainer(large, *data_, world(), *device_);
+  trainer.train_step();
+  CheckpointSaver front =
+      make_saver(trainer, large.model, folder_, *device_, SaveMode::synchronous);
+  forget_peak();
+  const std::int64_t before = resident_bytes("VmRSS");
+  const SaveReport report = front.save(trainer.tensors(), record_of(trainer));
+  const std::int64_t largest = 512 * 2048 * 4;
+  EXPECT_GT(report.bytes, 30 * largest);
+  EXPECT_LT(resident_bytes("VmHWM") - before, 4 * largest);
 }
 
 TEST_F(SaverTest, WeightsThatAreNotFiniteAreNeverPublished) {

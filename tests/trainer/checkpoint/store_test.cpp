@@ -32,6 +32,9 @@ class StoreTest : public testing::Test {
   void save_all(const std::vector<std::int64_t>& steps) const {
     for (const std::int64_t step : steps) save(step);
   }
+  void rotate(std::int64_t newest, const Retention& retention) const {
+    for (const std::int64_t step : store_.superseded(newest, retention)) store_.remove(step);
+  }
   bool has(const std::string& name) const { return std::filesystem::exists(scratch_ / name); }
 
   Scratch scratch_;
@@ -65,27 +68,25 @@ TEST_F(StoreTest, AStoreWithoutAFolderIsEmpty) {
 
 TEST_F(StoreTest, RotationKeepsTheNewest) {
   save_all({9, 10, 100, 11});
-  const auto removed = store_.rotate(100, keeping(2));
-  EXPECT_EQ(removed.size(), 2U);
+  EXPECT_EQ(store_.superseded(100, keeping(2)), (Steps{9, 10}));
+  rotate(100, keeping(2));
   EXPECT_EQ(store_.steps(), (Steps{11, 100}));
 }
 
 TEST_F(StoreTest, KeepZeroKeepsAll) {
   save_all({1, 2, 3, 4, 5});
-  EXPECT_TRUE(store_.rotate(5, keeping(0)).empty());
-  EXPECT_EQ(store_.steps().size(), 5U);
+  EXPECT_EQ(store_.superseded(5, keeping(0)), Steps{});
 }
 
 TEST_F(StoreTest, EveryNthStepStaysForEver) {
   save_all({10, 20, 30, 40, 50, 60});
-  store_.rotate(60, {.keep = 1, .keep_every = 20, .resumed_from = {}});
+  rotate(60, {.keep = 1, .keep_every = 20, .resumed_from = {}});
   EXPECT_EQ(store_.steps(), (Steps{20, 40, 60}));
 }
 
 TEST_F(StoreTest, WhatTheRunResumedFromStays) {
   save_all({1, 2, 3, 4});
-  store_.rotate(
-      4, {.keep = 1, .keep_every = 0, .resumed_from = store_.folder() + "/./step_00000002/"});
+  rotate(4, {.keep = 1, .keep_every = 0, .resumed_from = store_.folder() + "/./step_00000002/"});
   EXPECT_EQ(store_.steps(), (Steps{2, 4}));
 }
 
@@ -95,7 +96,7 @@ TEST_F(StoreTest, RotationLeavesAloneWhatIsNotOursAlone) {
   scratch_.write("step_00000002/tokenizer.json", "{}");
   std::filesystem::remove(scratch_ / "step_00000003/manifest.json");
   scratch_.write("notes.txt", "mine");
-  store_.rotate(5, keeping(1));
+  rotate(5, keeping(1));
   EXPECT_EQ(store_.steps(), (Steps{1, 2, 3, 5}));
   EXPECT_TRUE(has("notes.txt"));
   EXPECT_TRUE(has("step_00000002/tokenizer.json"));
@@ -104,7 +105,7 @@ TEST_F(StoreTest, RotationLeavesAloneWhatIsNotOursAlone) {
 TEST_F(StoreTest, ADamagedCheckpointDoesNotPushAGoodOneOut) {
   save_all({1, 2, 3});
   scratch_.write("step_00000003/training.json", "{");
-  store_.rotate(2, keeping(1));
+  rotate(2, keeping(1));
   EXPECT_EQ(store_.steps(), (Steps{2, 3}));
 }
 

@@ -122,15 +122,14 @@ TEST(StoredTensors, SlabsAreWhereTheElementsOfTheParameterAre) {
             }
             const StoredRegion region = region_of(tensor, part, slab);
             copy_slab_to_stored(stored, values, tensor, region);
-            std::vector<float> region_values;
-            for (std::int64_t row = region.rows.begin; row < region.rows.end; ++row) {
-              for (std::int64_t col = region.columns.begin; col < region.columns.end; ++col) {
-                region_values.push_back(
-                    stored[static_cast<std::size_t>(row * tensor.num_columns() + col)]);
-              }
-            }
             std::vector<float> back(values.size());
-            copy_region_to_slab(back, region_values, tensor, region);
+            const std::int64_t width = tensor.num_columns();
+            for (std::int64_t row = region.rows.begin; row < region.rows.end; row += 3) {
+              const Range rows{row, std::min(row + 3, region.rows.end)};
+              const float* first = stored.data() + row * width + region.columns.begin;
+              copy_rows_to_slab(back, {.values = first, .row_stride = width, .rows = rows}, tensor,
+                                region);
+            }
             EXPECT_EQ(back, values) << tensor.name;
           }
         }

@@ -1,4 +1,4 @@
-#include "tensor/cpu/host_stream.h"
+#include "tensor/host_stream.h"
 
 #include <utility>
 

@@ -1,0 +1,55 @@
+# CUDA, cuBLASLt, cuDNN and NCCL: looked for and reported. REDSPINE_CUDA_FOUND and
+# REDSPINE_NCCL_FOUND say which backends are built; sources hold no condition.
+set(REDSPINE_CUDA AUTO CACHE STRING "CUDA backend: AUTO or OFF")
+set(REDSPINE_CUDA_FOUND OFF)
+set(REDSPINE_CUDNN_FOUND OFF)
+set(REDSPINE_NCCL_FOUND OFF)
+
+if(NOT REDSPINE_CUDA STREQUAL OFF)
+  find_package(CUDAToolkit 13 QUIET)
+  if(CUDAToolkit_FOUND AND EXISTS "${CUDAToolkit_NVCC_EXECUTABLE}" AND TARGET CUDA::cublasLt)
+    set(REDSPINE_CUDA_FOUND ON)
+  endif()
+endif()
+
+if(REDSPINE_CUDA_FOUND)
+  # Machine code for A100, H100/H200 and B200; the last also as PTX, for what comes after.
+  if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
+    set(CMAKE_CUDA_ARCHITECTURES 80-real 90-real 100)
+  endif()
+  set(CMAKE_CUDA_COMPILER "${CUDAToolkit_NVCC_EXECUTABLE}")
+  set(CMAKE_CUDA_RUNTIME_LIBRARY Shared)
+  enable_language(CUDA)
+  # CMake 3.25 does not know yet how nvcc is told of C++20.
+  set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
+  set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
+  set(CMAKE_CUDA_STANDARD 20)
+  set(CMAKE_CUDA_STANDARD_REQUIRED ON)
+
+  # -Wconversion and -Wshadow would judge the host code that nvcc generates; they see these files
+  # when the tests compile them for the host.
+  add_library(redspine_cuda_options INTERFACE)
+  target_compile_options(redspine_cuda_options INTERFACE
+    $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr;-Xcompiler=-Wall,-Wextra>)
+  target_link_libraries(redspine_cuda_options INTERFACE CUDA::cudart CUDA::cublasLt)
+
+  find_path(CUDNN_INCLUDE cudnn.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
+  find_library(CUDNN_LIBRARY cudnn HINTS ${CUDAToolkit_LIBRARY_DIR})
+  if(CUDNN_INCLUDE AND CUDNN_LIBRARY)
+    set(REDSPINE_CUDNN_FOUND ON)
+    add_library(cudnn INTERFACE)
+    target_include_directories(cudnn SYSTEM INTERFACE ${CUDNN_INCLUDE})
+    target_link_libraries(cudnn INTERFACE ${CUDNN_LIBRARY})
+  endif()
+
+  find_path(NCCL_INCLUDE nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
+  find_library(NCCL_LIBRARY nccl HINTS ${CUDAToolkit_LIBRARY_DIR})
+  if(NCCL_INCLUDE AND NCCL_LIBRARY)
+    set(REDSPINE_NCCL_FOUND ON)
+    add_library(nccl INTERFACE)
+    target_include_directories(nccl SYSTEM INTERFACE ${NCCL_INCLUDE})
+    target_link_libraries(nccl INTERFACE ${NCCL_LIBRARY} CUDA::cudart)
+  endif()
+endif()
+message(STATUS "CUDA backend: ${REDSPINE_CUDA_FOUND} (${CUDAToolkit_VERSION}), \
+cuDNN: ${REDSPINE_CUDNN_FOUND}, NCCL: ${REDSPINE_NCCL_FOUND}")

@@ -1,0 +1,13 @@
+#include "parallel/nccl_communicator.h"
+#include "tensor/error.h"
+
+namespace redspine {
+
+std::string nccl_version() { return ""; }
+
+std::unique_ptr<Communicator> make_nccl_communicator(const RankGroup& /*group*/, Device& /*device*/,
+                                                     const NcclPatience& /*patience*/) {
+  throw Error("NCCL is not in this build");
+}
+
+}  // namespace redspine

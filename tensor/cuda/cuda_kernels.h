@@ -1,0 +1,53 @@
+// The kernels of an NVIDIA GPU. Each run() enqueues its work on one stream and returns; inputs and
+// outputs are f32, or bf16 where tensor/kernels.h allows it. Values are computed in f32 and rounded
+// once. Sums have one fixed order: no atomics, no result depends on timing. Owned by the device;
+// used from one thread.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include "tensor/cuda/matmul_plans.h"
+#include "tensor/cuda/scratch.h"
+#include "tensor/kernels.h"
+
+namespace redspine::cuda {
+
+class CudaKernels final : public Kernels {
+ public:
+  /// `stream` must outlive the kernels.
+  explicit CudaKernels(cudaStream_t stream);
+
+  void run(const Matmul& op) const override;
+  void run(const MatmulGelu& op) const override;
+  void run(const MatmulGeluBackward& op) const override;
+  void run(const WeightGradient& op) const override;
+  void run(const LayerNorm& op) const override;
+  void run(const LayerNormBackward& op) const override;
+  void run(const RmsNorm& op) const override;
+  void run(const RmsNormBackward& op) const override;
+  void run(const Rope& op) const override;
+  void run(const Dropout& op) const override;
+  void run(const Attention& op) const override;
+  void run(const AttentionBackward& op) const override;
+  void run(const Swiglu& op) const override;
+  void run(const SwigluBackward& op) const override;
+  void run(const Embedding& op) const override;
+  void run(const EmbeddingBackward& op) const override;
+  void run(const RowMax& op) const override;
+  void run(const CrossEntropySums& op) const override;
+  void run(const CrossEntropyLoss& op) const override;
+  void run(const CrossEntropyBackward& op) const override;
+  void run(const SumOfSquares& op) const override;
+  void run(const AdamW& op) const override;
+
+ private:
+  // Any dim may be 0, where there is no epilogue.
+  void multiply(const Product& product) const;
+
+  cudaStream_t stream_;
+  // What a kernel keeps between two launches, and the plans of products: no part of a result.
+  mutable Scratch scratch_;
+  mutable MatmulPlans matmul_plans_;
+};
+
+}  // namespace redspine::cuda

@@ -1,0 +1,179 @@
+// The functions of NCCL. A communicator has a thread that speaks MPI, so that neither the device
+// nor the caller ever waits for a rank that does not come.
+
+#include <fmt/format.h>
+#include <nccl.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "tests/cuda_on_host/block.h"
+#include "tests/cuda_on_host/device_memory.h"
+#include "tests/cuda_on_host/device_queue.h"
+#include "tests/cuda_on_host/nccl_peers.h"
+
+using on_host::Collective;
+using on_host::DeviceQueue;
+using on_host::Peers;
+
+// Freed by destroy or abort. Work in streams holds `peers`, which may live longer.
+struct ncclComm {
+  std::shared_ptr<Peers> peers;
+  bool is_blocking;
+  std::mutex mutex;
+  std::function<cudaError_t()> not_enqueued;  // a call that NCCL has not taken yet
+};
+
+namespace on_host {
+namespace {
+
+std::size_t size_of(ncclDataType_t type) {
+  switch (type) {
+    case ncclInt32:
+    case ncclFloat32:
+      return 4;
+    case ncclInt64:
+    case ncclFloat64:
+      return 8;
+    case ncclBfloat16:
+      return 2;
+  }
+  return 0;
+}
+
+ncclResult_t wait_while_in_progress(const Peers& peers) {
+  while (peers.state() == ncclInProgress) usleep(100);
+  return peers.state();
+}
+
+// A stream's work: starts the collective when the stream comes to it, and is done when it is.
+Work collective_work(std::shared_ptr<Peers> peers, const Collective& collective) {
+  return [peers = std::move(peers), collective, started = std::make_shared<bool>(false)] {
+    if (!*started) {
+      *started = true;
+      peers->start(collective);
+    }
+    if (!peers->is_done()) return false;
+    // Abort lets the stream go on; a mismatch is a fault of the device.
+    if (peers->state() != ncclSuccess && !peers->is_aborted()) {
+      throw KernelFault(peers->failure());
+    }
+    return true;
+  };
+}
+
+}  // namespace
+}  // namespace on_host
+
+ncclResult_t ncclGetVersion(int* version) {
+  *version = 22809;
+  return ncclSuccess;
+}
+
+ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
+  static std::atomic<int> num_ids{0};
+  const on_host::Meeting meeting{.root = on_host::world_rank(), .number = num_ids++};
+  *id = {};
+  std::memcpy(id->internal, &meeting, sizeof meeting);
+  return ncclSuccess;
+}
+
+const char* ncclGetErrorString(ncclResult_t result) {
+  switch (result) {
+    case ncclSuccess:
+      return "no error";
+    case ncclUnhandledCudaError:
+      return "unhandled cuda error";
+    case ncclSystemError:
+      return "unhandled system error";
+    case ncclInternalError:
+      return "internal error";
+    case ncclInvalidArgument:
+      return "invalid argument";
+    case ncclInvalidUsage:
+      return "invalid usage";
+    case ncclRemoteError:
+      return "remote process exited or there was a network error";
+    case ncclInProgress:
+      return "NCCL operation in progress";
+  }
+  return "unknown result code";
+}
+
+const char* ncclGetLastError(ncclComm_t communicator) {
+  thread_local std::string text;
+  text = communicator == nullptr ? "" : communicator->peers->failure();
+  return text.c_str();
+}
+
+ncclResult_t ncclCommInitRankConfig(ncclComm_t* communicator, int num_ranks, ncclUniqueId id,
+                                    int rank, ncclConfig_t* config) {
+  if (num_ranks < 1 || rank < 0 || rank >= num_ranks) return ncclInvalidArgument;
+  on_host::Meeting meeting{};
+  std::memcpy(&meeting, id.internal, sizeof meeting);
+  int device = 0;
+  cudaGetDevice(&device);
+  auto made = std::make_unique<ncclComm>();
+  made->peers = std::make_shared<Peers>(
+      meeting, on_host::Member{.rank = rank, .num_ranks = num_ranks, .device = device});
+  made->peers->meet(made->peers);
+  made->is_blocking = config == nullptr || config->blocking != 0;
+  *communicator = made.release();
+  if (!(*communicator)->is_blocking) return ncclInProgress;
+  return on_host::wait_while_in_progress(*(*communicator)->peers);
+}
+
+ncclResult_t ncclCommGetAsyncError(ncclComm_t communicator, ncclResult_t* state) {
+  const std::scoped_lock lock(communicator->mutex);
+  if (communicator->not_enqueued != nullptr) {
+    const cudaError_t error = communicator->not_enqueued();
+    communicator->not_enqueued = nullptr;
+    *state = error == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
+    if (error != cudaSuccess) return ncclSuccess;
+  }
+  *state = communicator->peers->state();
+  return ncclSuccess;
+}
+
+ncclResult_t ncclCommAbort(ncclComm_t communicator) {
+  if (communicator == nullptr) return ncclSuccess;
+  communicator->peers->abort();
+  delete communicator;
+  return ncclSuccess;
+}
+
+ncclResult_t ncclCommDestroy(ncclComm_t communicator) {
+  if (communicator == nullptr) return ncclSuccess;
+  communicator->peers->leave();
+  delete communicator;
+  return ncclSuccess;
+}
+
+ncclResult_t ncclAllReduce(const void* from, void* to, std::size_t count, ncclDataType_t type,
+                           ncclRedOp_t op, ncclComm_t communicator, cudaStream_t stream) {
+  const std::size_t bytes = count * on_host::size_of(type);
+  if (bytes == 0 || !on_host::device_memory().holds(from, bytes) ||
+      !on_host::device_memory().holds(to, bytes)) {
+    return ncclInvalidArgument;
+  }
+  const std::scoped_lock lock(communicator->mutex);
+  // While a call is in progress no other may be made; and an error stays.
+  if (communicator->not_enqueued != nullptr) return ncclInvalidUsage;
+  const ncclResult_t state = communicator->peers->state();
+  if (state == ncclInProgress) return ncclInvalidUsage;
+  if (state != ncclSuccess) return state;
+
+  const Collective collective{.from = from, .to = to, .count = count, .type = type, .op = op};
+  auto enqueue = [work = on_host::collective_work(communicator->peers, collective), stream] {
+    return DeviceQueue::instance().give(stream, work);
+  };
+  if (communicator->is_blocking) {
+    return enqueue() == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
+  }
+  communicator->not_enqueued = std::move(enqueue);
+  return ncclInProgress;
+}

@@ -1,0 +1,272 @@
+#include "tests/cuda_on_host/nccl_peers.h"
+
+#include <cuda_bf16.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <set>
+#include <vector>
+
+namespace on_host {
+namespace {
+
+constexpr int kFirstTag = 0x4e434300;  // out of the way of other messages between the ranks
+constexpr std::size_t kHostNameBytes = MPI_MAX_PROCESSOR_NAME;
+
+// How a rank presents itself to the root of the meeting.
+struct Introduction {
+  Member member;
+  int world_rank;
+  char host[kHostNameBytes];
+};
+
+// What a rank is about to do; all must say the same.
+struct Announcement {
+  std::size_t number;
+  std::size_t count;
+  int type;
+  int op;
+
+  bool operator==(const Announcement&) const = default;
+};
+
+const char* name_of(int type) {
+  switch (type) {
+    case ncclInt32:
+      return "int32";
+    case ncclInt64:
+      return "int64";
+    case ncclFloat32:
+      return "float32";
+    case ncclFloat64:
+      return "float64";
+    case ncclBfloat16:
+      return "bfloat16";
+    default:
+      return "an unknown type";
+  }
+}
+
+std::string to_string(const Announcement& announcement) {
+  return fmt::format("all-reduce ({}) number {} of {} {}",
+                     announcement.op == ncclSum ? "sum" : "max", announcement.number,
+                     announcement.count, name_of(announcement.type));
+}
+
+// Why these ranks cannot form a communicator, or empty.
+std::string objection(const std::vector<Introduction>& introductions) {
+  std::set<int> ranks;
+  std::set<std::pair<std::string, int>> devices;
+  for (const Introduction& introduction : introductions) {
+    const Member& member = introduction.member;
+    if (member.num_ranks != static_cast<int>(introductions.size())) {
+      return fmt::format("rank {} expects {} ranks, not {}", member.rank, member.num_ranks,
+                         introductions.size());
+    }
+    if (!ranks.insert(member.rank).second) return fmt::format("rank {} came twice", member.rank);
+    if (!devices.emplace(introduction.host, member.device).second) {
+      return fmt::format("duplicate GPU: rank {} uses device {}, as another rank of {} does",
+                         member.rank, member.device, introduction.host);
+    }
+  }
+  return {};
+}
+
+MPI_Datatype mpi_type(ncclDataType_t type) {
+  switch (type) {
+    case ncclInt32:
+      return MPI_INT32_T;
+    case ncclInt64:
+      return MPI_INT64_T;
+    case ncclFloat32:
+      return MPI_FLOAT;
+    case ncclFloat64:
+      return MPI_DOUBLE;
+    case ncclBfloat16:
+      return MPI_UINT16_T;
+  }
+  return MPI_DATATYPE_NULL;
+}
+
+template <class Combine>
+void combine_bf16(void* in, void* in_out, const int* count, const Combine& combine) {
+  const auto* from = static_cast<const __nv_bfloat16*>(in);
+  auto* to = static_cast<__nv_bfloat16*>(in_out);
+  for (int i = 0; i < *count; ++i) {
+    to[i] = __float2bfloat16_rn(combine(__bfloat162float(from[i]), __bfloat162float(to[i])));
+  }
+}
+
+void sum_bf16(void* in, void* in_out, int* count, MPI_Datatype*) {
+  combine_bf16(in, in_out, count, [](float a, float b) { return a + b; });
+}
+
+void max_bf16(void* in, void* in_out, int* count, MPI_Datatype*) {
+  combine_bf16(in, in_out, count, [](float a, float b) { return std::max(a, b); });
+}
+
+}  // namespace
+
+int world_rank() {
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  return rank;
+}
+
+Peers::Peers(const Meeting& meeting, const Member& self) : meeting_(meeting), self_(self) {}
+
+void Peers::meet(std::shared_ptr<Peers> self) {
+  thread_ = std::thread([self = std::move(self)] { self->run(); });
+}
+
+void Peers::start(const Collective& collective) {
+  const std::scoped_lock lock(mutex_);
+  given_.push_back(collective);
+  wake_.notify_one();
+}
+
+bool Peers::is_done() const {
+  const std::scoped_lock lock(mutex_);
+  return (given_.empty() && !is_busy_) || is_aborted_;
+}
+
+ncclResult_t Peers::state() const {
+  const std::scoped_lock lock(mutex_);
+  return state_;
+}
+
+std::string Peers::failure() const {
+  const std::scoped_lock lock(mutex_);
+  return failure_;
+}
+
+bool Peers::is_aborted() const {
+  const std::scoped_lock lock(mutex_);
+  return is_aborted_;
+}
+
+void Peers::abort() {
+  {
+    const std::scoped_lock lock(mutex_);
+    is_aborted_ = true;
+    wake_.notify_one();
+  }
+  thread_.detach();  // it may wait for a rank that never comes
+}
+
+void Peers::leave() {
+  {
+    const std::scoped_lock lock(mutex_);
+    is_leaving_ = true;
+    wake_.notify_one();
+  }
+  thread_.join();
+}
+
+void Peers::fail(ncclResult_t state, const std::string& text) {
+  const std::scoped_lock lock(mutex_);
+  state_ = state;
+  failure_ = text;
+}
+
+void Peers::run() {
+  if (meet_others()) {
+    const std::scoped_lock lock(mutex_);
+    state_ = ncclSuccess;
+  }
+  while (true) {
+    Collective collective{};
+    {
+      std::unique_lock lock(mutex_);
+      wake_.wait(lock, [this] { return !given_.empty() || is_leaving_ || is_aborted_; });
+      if (given_.empty() || is_aborted_) break;
+      collective = given_.front();
+      given_.pop_front();
+      is_busy_ = true;
+    }
+    if (state() == ncclSuccess) run_collective(collective);
+    const std::scoped_lock lock(mutex_);
+    is_busy_ = false;
+  }
+  if (communicator_ != MPI_COMM_NULL && !is_aborted()) MPI_Comm_free(&communicator_);
+}
+
+// The root of the meeting hears who is there, and tells everyone; then MPI makes the communicator.
+bool Peers::meet_others() {
+  const int to_root = kFirstTag + 3 * meeting_.number;
+  const int from_root = to_root + 1;
+  const int creation = to_root + 2;
+  const auto size = static_cast<std::size_t>(self_.num_ranks);
+  Introduction mine{.member = self_, .world_rank = world_rank(), .host = {}};
+  int length = 0;
+  MPI_Get_processor_name(mine.host, &length);
+
+  std::vector<Introduction> everyone(size);
+  MPI_Request sent = MPI_REQUEST_NULL;
+  MPI_Isend(&mine, sizeof mine, MPI_BYTE, meeting_.root, to_root, MPI_COMM_WORLD, &sent);
+  if (mine.world_rank == meeting_.root) {
+    for (Introduction& introduction : everyone) {
+      MPI_Recv(&introduction, sizeof introduction, MPI_BYTE, MPI_ANY_SOURCE, to_root,
+               MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    }
+    std::sort(everyone.begin(), everyone.end(), [](const Introduction& a, const Introduction& b) {
+      return a.member.rank < b.member.rank;
+    });
+    const std::vector<Introduction> told = everyone;
+    for (const Introduction& introduction : told) {
+      if (introduction.world_rank == meeting_.root) continue;
+      MPI_Send(told.data(), static_cast<int>(size * sizeof mine), MPI_BYTE, introduction.world_rank,
+               from_root, MPI_COMM_WORLD);
+    }
+  } else {
+    MPI_Recv(everyone.data(), static_cast<int>(size * sizeof mine), MPI_BYTE, meeting_.root,
+             from_root, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  }
+  MPI_Wait(&sent, MPI_STATUS_IGNORE);
+  const std::string why_not = objection(everyone);
+  if (!why_not.empty()) {
+    fail(ncclInvalidUsage, why_not);
+    return false;
+  }
+  std::vector<int> world_ranks;
+  for (const Introduction& introduction : everyone) world_ranks.push_back(introduction.world_rank);
+  MPI_Group world = MPI_GROUP_NULL;
+  MPI_Group group = MPI_GROUP_NULL;
+  MPI_Comm_group(MPI_COMM_WORLD, &world);
+  MPI_Group_incl(world, self_.num_ranks, world_ranks.data(), &group);
+  MPI_Comm_create_group(MPI_COMM_WORLD, group, creation, &communicator_);
+  MPI_Group_free(&group);
+  MPI_Group_free(&world);
+  return true;
+}
+
+void Peers::run_collective(const Collective& collective) {
+  const Announcement mine{.number = ++num_collectives_,
+                          .count = collective.count,
+                          .type = collective.type,
+                          .op = collective.op};
+  std::vector<Announcement> all(static_cast<std::size_t>(self_.num_ranks));
+  MPI_Allgather(&mine, sizeof mine, MPI_BYTE, all.data(), sizeof mine, MPI_BYTE, communicator_);
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    if (all[rank] == mine) continue;
+    fail(ncclInvalidUsage, fmt::format("rank {} calls {}, rank {} calls {}", self_.rank,
+                                       to_string(mine), rank, to_string(all[rank])));
+    return;
+  }
+  MPI_Op op = collective.op == ncclSum ? MPI_SUM : MPI_MAX;
+  const bool is_bf16 = collective.type == ncclBfloat16;
+  constexpr int kCommutes = 1;
+  if (is_bf16) MPI_Op_create(collective.op == ncclSum ? sum_bf16 : max_bf16, kCommutes, &op);
+  // To one rank and from there to all: the same bits everywhere.
+  const auto count = static_cast<int>(collective.count);
+  const MPI_Datatype type = mpi_type(collective.type);
+  const bool is_root = self_.rank == 0;
+  const void* from = is_root && collective.from == collective.to ? MPI_IN_PLACE : collective.from;
+  MPI_Reduce(from, is_root ? collective.to : nullptr, count, type, op, 0, communicator_);
+  MPI_Bcast(collective.to, count, type, 0, communicator_);
+  if (is_bf16) MPI_Op_free(&op);
+}
+
+}  // namespace on_host

@@ -1,0 +1,83 @@
+// The ranks of one NCCL communicator, as one of them sees them: they meet through a place that a
+// unique id names, then run collectives over MPI, each checked against what the others call.
+#pragma once
+
+#include <mpi.h>
+#include <nccl.h>
+
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+namespace on_host {
+
+/// What a unique id stands for.
+struct Meeting {
+  int root;    // rank of MPI_COMM_WORLD that made the id
+  int number;  // of its ids
+};
+
+struct Member {
+  int rank;
+  int num_ranks;
+  int device;
+};
+
+struct Collective {
+  const void* from;
+  void* to;
+  std::size_t count;
+  ncclDataType_t type;
+  ncclRedOp_t op;
+};
+
+int world_rank();
+
+class Peers {
+ public:
+  Peers(const Meeting& meeting, const Member& self);
+
+  /// Starts the thread, which first waits for the other ranks. It shares `self`, this object: a
+  /// rank that never comes would otherwise keep it waiting for memory that is gone.
+  void meet(std::shared_ptr<Peers> self);
+
+  /// The device's side: one collective at a time.
+  void start(const Collective& collective);
+  bool is_done() const;
+
+  ncclResult_t state() const;
+  std::string failure() const;
+  bool is_aborted() const;
+
+  /// Nobody waits for the other ranks any more.
+  void abort();
+  /// When all collectives are done: with the other ranks, gives back what MPI holds.
+  void leave();
+
+ private:
+  void run();
+  bool meet_others();
+  void run_collective(const Collective& collective);
+  void fail(ncclResult_t state, const std::string& text);
+
+  const Meeting meeting_;
+  const Member self_;
+  MPI_Comm communicator_ = MPI_COMM_NULL;
+  std::size_t num_collectives_ = 0;
+  std::thread thread_;
+
+  mutable std::mutex mutex_;  // of everything below
+  std::condition_variable wake_;
+  std::deque<Collective> given_;
+  bool is_busy_ = false;
+  bool is_leaving_ = false;
+  bool is_aborted_ = false;
+  ncclResult_t state_ = ncclInProgress;
+  std::string failure_;
+};
+
+}  // namespace on_host
