@@ -61,7 +61,7 @@ struct SoftmaxRows {
 
 // A block has a tile of queries of a head, a chunk of its columns, and all keys that they see.
 template <class T, int width, int columns>
-__global__ void __launch_bounds__(kAttentionThreads) attention_kernel(AttentionForward<T> op) {
+__global__ void __launch_bounds__(kAttentionThreads, 1) attention_kernel(AttentionForward<T> op) {
   auto& shared = *shared_memory<AttentionShared<columns>>();
   // Late tiles see the most keys: they start first, so that all end together.
   const std::int64_t first = std::int64_t{gridDim.x - 1 - blockIdx.x} * kTile;

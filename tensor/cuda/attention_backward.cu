@@ -90,7 +90,7 @@ __device__ void dot_rows(float (&dots)[kMicro], const RowTile<const T>& a,
 }
 
 template <class T, int width, int columns>
-__global__ void __launch_bounds__(kAttentionThreads)
+__global__ void __launch_bounds__(kAttentionThreads, 1)
     query_gradient_kernel(AttentionGradient<T> op) {
   auto& shared = *shared_memory<AttentionShared<columns>>();
   const std::int64_t first = std::int64_t{gridDim.x - 1 - blockIdx.x} * kTile;
@@ -153,7 +153,7 @@ __device__ void store_tile(AttentionShared<columns>& shared, const MicroTile& va
 
 // Heads, then tiles of queries, each ascending: the order of every sum.
 template <class T, int width, int columns>
-__global__ void __launch_bounds__(kAttentionThreads)
+__global__ void __launch_bounds__(kAttentionThreads, 1)
     key_value_gradient_kernel(AttentionGradient<T> op) {
   auto& shared = *shared_memory<AttentionShared<columns>>();
   const std::int64_t first = std::int64_t{blockIdx.x} * kTile;

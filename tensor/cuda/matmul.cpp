@@ -1,9 +1,9 @@
 // The products of linear layers: by the library, with what belongs to them in its epilogues where
 // it can, else by kernels of our own behind it.
+#include "tensor/cuda/access.h"
 #include "tensor/cuda/check.h"
 #include "tensor/cuda/cuda_kernels.h"
 #include "tensor/cuda/linear_parts.h"
-#include "tensor/cuda/vector.h"
 
 namespace redspine::cuda {
 namespace {
