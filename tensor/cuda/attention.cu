@@ -121,6 +121,7 @@ __global__ void __launch_bounds__(kAttentionThreads, 1) attention_kernel(Attenti
 
 void CudaKernels::run(const Attention& op) const {
   if (op.qkv.count() == 0) return;
+  if (fused_attention_ != nullptr && fused_attention_->run(op)) return;
   const std::int64_t batch = op.qkv.dim(0);
   const std::int64_t length = op.qkv.dim(1);
   with_attention_kernel(

@@ -194,6 +194,7 @@ __global__ void __launch_bounds__(kAttentionThreads, 1)
 
 void CudaKernels::run(const AttentionBackward& op) const {
   if (op.qkv.count() == 0) return;
+  if (fused_attention_ != nullptr && fused_attention_->run(op)) return;
   const std::int64_t batch = op.qkv.dim(0);
   const std::int64_t length = op.qkv.dim(1);
   auto* dot_context = scratch_.elements<float>(op.log_sum_exp_BhT.count());

@@ -6,6 +6,9 @@
 
 #include <cuda_runtime.h>
 
+#include <memory>
+
+#include "tensor/cuda/fused_attention.h"
 #include "tensor/cuda/matmul_plans.h"
 #include "tensor/cuda/scratch.h"
 #include "tensor/kernels.h"
@@ -16,6 +19,9 @@ class CudaKernels final : public Kernels {
  public:
   /// `stream` must outlive the kernels.
   explicit CudaKernels(cudaStream_t stream);
+
+  /// Whether attention in bf16 is a library's where it can be.
+  bool has_fused_attention() const { return fused_attention_ != nullptr; }
 
   void run(const Matmul& op) const override;
   void run(const MatmulGelu& op) const override;
@@ -48,6 +54,7 @@ class CudaKernels final : public Kernels {
   // What a kernel keeps between two launches, and the plans of products: no part of a result.
   mutable Scratch scratch_;
   mutable MatmulPlans matmul_plans_;
+  std::unique_ptr<FusedAttention> fused_attention_;  // may be null
 };
 
 }  // namespace redspine::cuda
