@@ -1,3 +1,4 @@
+#include "tests/support/test_device.h"
 #include "tests/trainer/run_case.h"
 
 #include <filesystem>
@@ -55,7 +56,7 @@ int tensor_degree() { return world().size() % 2 == 0 ? 2 : 1; }
 
 RunCase::RunCase(const Config& run_config, const RankGroup& ranks)
     : config(valid(run_config, ranks.size())),
-      device(make_cpu_device(1)),
+      device(make_test_device()),
       data(config),
       trainer(config, data, ranks, *device) {}
 
