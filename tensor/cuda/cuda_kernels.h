@@ -47,8 +47,11 @@ class CudaKernels final : public Kernels {
   void run(const AdamW& op) const override;
 
  private:
+  struct AlignedRows;
   // Any dim may be 0, where there is no epilogue.
   void multiply(const Product& product) const;
+  // By way of copies with aligned rows; without an epilogue, and `out` is written.
+  void multiply_aligned(Product product) const;
 
   cudaStream_t stream_;
   // What a kernel keeps between two launches, and the plans of products: no part of a result.
