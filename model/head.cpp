@@ -7,8 +7,11 @@
 namespace redspine {
 namespace {
 
-// Large enough for an efficient product, small enough that a chunk's logits stay near the caches.
-constexpr std::int64_t kLogitsPerChunk = std::int64_t{4} << 20;
+// Large enough for an efficient product, small enough that a chunk's logits stay near the caches of
+// a CPU, or take little of a GPU's memory.
+std::int64_t logits_per_chunk(const Device& device) {
+  return std::int64_t{device.kind() == DeviceKind::cpu ? 4 : 64} << 20;
+}
 constexpr std::int64_t kMinRowsPerChunk = 64;
 
 const ParameterStack& head_weight(ParameterStore& store, const ModelConfig& config, Range columns,
@@ -27,7 +30,8 @@ Head::Head(Placement placement, ParameterStore& store, const ModelConfig& config
     : placement_(placement),
       columns_(local_vocabulary(placement, config)),
       weight_(head_weight(store, config, columns_, embedding)),
-      chunk_rows_(std::max(kMinRowsPerChunk, kLogitsPerChunk / config.vocab_size)) {}
+      chunk_rows_(
+          std::max(kMinRowsPerChunk, logits_per_chunk(placement.device) / config.vocab_size)) {}
 
 void Head::allocate(std::int64_t num_rows) {
   Device& device = placement_.device;

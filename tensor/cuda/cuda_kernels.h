@@ -50,7 +50,7 @@ class CudaKernels final : public Kernels {
   struct AlignedRows;
   // Any dim may be 0, where there is no epilogue.
   void multiply(const Product& product) const;
-  // By way of copies with aligned rows; without an epilogue, and `out` is written.
+  // By way of copies with aligned rows. Where `out` is one of them, it is written as it is.
   void multiply_aligned(Product product) const;
 
   cudaStream_t stream_;

@@ -72,6 +72,8 @@ class BothBackends : public ::testing::Test {
   using ShapedOperation = std::function<std::vector<TensorView>(const Device&, Operands&, Shape)>;
   void expect_agreement_at_any_shape(const ShapedOperation& run, Tolerance tolerance = {});
 
+  const Device& cuda() const { return *cuda_; }
+
  private:
   void expect_agreement_of(const Operation& run, Operands::Options options, Tolerance tolerance);
 
