@@ -8,8 +8,8 @@
 #include <string>
 
 #include "tensor/cpu/cpu_kernels.h"
-#include "tensor/host_stream.h"
 #include "tensor/device.h"
+#include "tensor/host_stream.h"
 
 namespace redspine {
 
