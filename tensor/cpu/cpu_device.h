@@ -15,7 +15,7 @@ namespace redspine {
 
 class CpuDevice : public Device {
  public:
-  /// Sets the number of OpenMP threads of the calling thread, and with it that of the BLAS.
+  /// Sets the number of OpenMP threads of the calling thread.
   explicit CpuDevice(int num_threads);
   ~CpuDevice() override;
 
