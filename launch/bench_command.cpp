@@ -130,6 +130,7 @@ void add_step(Json& line, const Order& order, const Results& results) {
                {"loss", step.loss},
                {"seconds", step.median_seconds()},
                {"all_seconds", step.seconds},
+               {"cpu_seconds", step.cpu_seconds},
                {"tokens_per_second", step.tokens_per_second},
                {"matrix_tflops", step.matrix_flops * 1e-12},
                {"tflops_per_rank", step.model_flops * 1e-12},

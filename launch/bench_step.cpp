@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <ctime>
 
 #include "model/flops.h"
 
@@ -92,7 +93,10 @@ StepResult measure_steps(const StepBench& bench, const RankGroup& world, Device&
   Trainer trainer(config, bench.data, world, used);
   for (std::int64_t step = 0; step < kNumWarmUpSteps; ++step) trainer.train_step();
   times = {};
+  const std::clock_t cpu_start = std::clock();
   add_steps(result, trainer, bench.num_steps);
+  result.cpu_seconds = static_cast<double>(std::clock() - cpu_start) / CLOCKS_PER_SEC /
+                       static_cast<double>(bench.num_steps);
   if (is_blocking) {
     for (double& seconds : times.seconds) seconds /= static_cast<double>(bench.num_steps);
     result.times = times;

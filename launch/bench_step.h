@@ -32,6 +32,7 @@ struct StepResult {
   double tokens_per_second;     // over all ranks
   double model_flops;           // a second and rank
   std::vector<double> seconds;  // of each step, ascending
+  double cpu_seconds;           // a step, of all threads of this rank
   double forward_seconds;       // a step, of the forward passes alone
   PhaseSeconds phases;
   std::optional<PhaseTimes> times;  // a step; where kernels block, on a CPU
