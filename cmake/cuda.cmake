@@ -33,13 +33,17 @@ if(REDSPINE_CUDA_FOUND)
     $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr;-Xcompiler=-Wall,-Wextra>)
   target_link_libraries(redspine_cuda_options INTERFACE CUDA::cudart CUDA::cublasLt)
 
+  # cuDNN is opened when the program runs; what is needed here is its headers, and those of its
+  # frontend, which cmake/fetch_cudnn_frontend.sh brings to the build folder.
   find_path(CUDNN_INCLUDE cudnn.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
-  find_library(CUDNN_LIBRARY cudnn HINTS ${CUDAToolkit_LIBRARY_DIR})
-  if(CUDNN_INCLUDE AND CUDNN_LIBRARY)
+  find_path(CUDNN_FRONTEND_INCLUDE cudnn_frontend.h
+    HINTS ${CUDAToolkit_INCLUDE_DIRS} ${PROJECT_BINARY_DIR}/cudnn_frontend/include)
+  if(CUDNN_INCLUDE AND CUDNN_FRONTEND_INCLUDE)
     set(REDSPINE_CUDNN_FOUND ON)
     add_library(cudnn INTERFACE)
-    target_include_directories(cudnn SYSTEM INTERFACE ${CUDNN_INCLUDE})
-    target_link_libraries(cudnn INTERFACE ${CUDNN_LIBRARY})
+    target_include_directories(cudnn SYSTEM INTERFACE ${CUDNN_INCLUDE} ${CUDNN_FRONTEND_INCLUDE})
+    target_compile_definitions(cudnn INTERFACE NV_CUDNN_FRONTEND_USE_DYNAMIC_LOADING)
+    target_link_libraries(cudnn INTERFACE ${CMAKE_DL_LIBS})
   endif()
 
   find_path(NCCL_INCLUDE nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS})

@@ -1,30 +1,28 @@
-// redspine bench: how fast a run would train on these ranks, against the rate of their matrix
-// products, and how much memory it takes against what was planned. Trains, and keeps nothing.
+// redspine bench: how fast a run would train on these ranks, and what it is made of: its products,
+// memory, the ranks' collectives, and whole steps against the least that these allow. Keeps
+// nothing.
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <numeric>
+#include <optional>
 #include <sstream>
 
+#include "launch/bench_step.h"
 #include "launch/config_file.h"
 #include "launch/device_choice.h"
 #include "launch/job.h"
-#include "model/flops.h"
-#include "tensor/ops.h"
-#include "trainer/memory_plan.h"
-#include "trainer/trainer.h"
+#include "launch/table.h"
 
 namespace redspine {
 namespace {
 
 namespace po = boost::program_options;
 using Json = nlohmann::ordered_json;
-
-// The first steps choose algorithms and make what libraries keep.
-constexpr std::int64_t kNumWarmUpSteps = 2;
 
 po::options_description make_options() {
   po::options_description options("Options");
@@ -34,15 +32,28 @@ po::options_description make_options() {
        "KEY=VALUE ...: above the file, like batch.micro_batch_size=16")  //
       ("steps", po::value<std::int64_t>()->default_value(10),
        "how many are measured, after two others")  //
-      ("json", "one line of JSON")                 //
+      ("matrix", po::value<std::int64_t>(),
+       "rows of the square matrices whose product gives the peak; without it, 8192 on a GPU, 1536 "
+       "on a CPU")  //
+      ("part", po::value<std::vector<std::string>>()->multitoken()->default_value({"step"}, "step"),
+       "gemm, memory, collectives or step; step needs the first two for its floor on a CPU")  //
+      ("json", "one line of JSON")                                                            //
       ("help", "this text");
   return options;
 }
 
+constexpr const char* kParts[] = {"gemm", "memory", "collectives", "step"};
+
 struct Order {
   EffectiveConfig effective;
   std::int64_t num_steps;
+  std::optional<std::int64_t> matrix_size;
+  std::vector<std::string> parts;
   bool writes_json;
+
+  bool has(const std::string& part) const {
+    return std::find(parts.begin(), parts.end(), part) != parts.end();
+  }
 };
 
 Order read_order(Words words, int world_size) {
@@ -50,148 +61,209 @@ Order read_order(Words words, int world_size) {
   if (!values.contains("config")) {
     throw ConfigError("", "--config FILE is missing; all options: redspine bench --help");
   }
-  const auto num_steps = values["steps"].as<std::int64_t>();
-  if (num_steps < 1) throw ConfigError("--steps", fmt::format("is {}; legal: from 1", num_steps));
+  for (const char* name : {"steps", "matrix"}) {
+    if (!values.contains(name) || values[name].as<std::int64_t>() >= 1) continue;
+    throw ConfigError(std::string("--") + name,
+                      fmt::format("is {}; legal: from 1", values[name].as<std::int64_t>()));
+  }
+  std::optional<std::int64_t> matrix_size;
+  if (values.contains("matrix")) matrix_size = values["matrix"].as<std::int64_t>();
+  const auto parts = values["part"].as<std::vector<std::string>>();
+  for (const std::string& part : parts) {
+    if (std::find(std::begin(kParts), std::end(kParts), part) == std::end(kParts)) {
+      throw ConfigError("--part", fmt::format("is {}; legal: {}", part, fmt::join(kParts, ", ")));
+    }
+  }
   std::vector<std::string> settings;
   if (values.contains("set")) settings = values["set"].as<std::vector<std::string>>();
   return {.effective = load_config(values["config"].as<std::string>(), settings, world_size),
-          .num_steps = num_steps,
+          .num_steps = values["steps"].as<std::int64_t>(),
+          .matrix_size = matrix_size,
+          .parts = parts,
           .writes_json = values.contains("json")};
 }
 
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-/// Of square products of `dtype`, the best of some: what utilisation is measured against.
-double matrix_flops_per_second(Device& device, DType dtype) {
-  constexpr int kNumRounds = 5;
-  const bool is_gpu = device.kind() == DeviceKind::cuda;
-  double best = 0.0;
-  for (const std::int64_t size :
-       is_gpu ? std::vector<std::int64_t>{4096, 8192} : std::vector<std::int64_t>{256, 1024}) {
-    const int num_products = is_gpu ? 10 : 1;
-    const Tensor a(device, dtype, {size, size});
-    const Tensor b(device, dtype, {size, size});
-    const Tensor out(device, dtype, {size, size});
-    for (int round = 0; round <= kNumRounds; ++round) {
-      const auto start = Clock::now();
-      for (int i = 0; i < num_products; ++i) {
-        ops::run(device, Matmul{.out = out, .a = a, .b = b, .transpose_b = Transpose::yes});
-      }
-      device.synchronize(Stream::compute);
-      const double seconds = seconds_since(start) / num_products;
-      const auto n = static_cast<double>(size);
-      if (round > 0) best = std::max(best, 2.0 * n * n * n / seconds);
-    }
-  }
-  return best;
-}
-
-struct Result {
-  double matrix_flops;       // a second, of this rank
-  double tokens_per_second;  // over all ranks
-  double model_flops;        // a second and rank
-  double seconds;            // a step
-  double forward_seconds;    // a step, of the forward passes alone
-  PhaseSeconds phases;
-  std::int64_t used_bytes;  // by this rank, beyond what the device takes by itself
-  MemoryPlan plan;
-  double loss;  // of the last step
+// What was asked for, of this rank.
+struct Results {
+  std::vector<ProductRate> products;
+  std::optional<StreamRates> streams;
+  std::vector<CollectiveTime> collectives;
+  std::optional<StepResult> step;
+  std::optional<StepFloor> floor;
 };
 
-double forward_seconds(Trainer& trainer, const Config& config, int world_size, Device& device) {
-  const MicroBatchShape shape{.num_sequences = config.batch.micro_batch_size,
-                              .sequence_length = config.batch.sequence_length};
-  BatchFeed feed(device, shape);
-  const std::vector<std::int32_t> tokens(
-      static_cast<std::size_t>(shape.num_sequences * shape.sequence_length), 1);
-  const MicroBatch batch = feed.windows(tokens, tokens);
-  double seconds = 0.0;
-  for (int round = 0; round < 2; ++round) {  // the second counts
-    const auto start = Clock::now();
-    trainer.model().evaluate(batch);
-    device.synchronize(Stream::compute);
-    seconds = seconds_since(start);
+Results measure_parts(const Order& order, RunData& data, const RankGroup& world, Device& device) {
+  const Config& config = order.effective.config;
+  const int tensor_size = static_cast<int>(config.parallel.tensor);
+  const bool has_floor = order.has("step") && device.kind() == DeviceKind::cpu;
+  const Product square = square_product(order.matrix_size.value_or(square_size(device)));
+  Results results;
+  if (order.has("gemm") || has_floor) {
+    std::vector<Product> products =
+        products_of(config, device, tensor_size, world.rank() % tensor_size);
+    products.push_back(square);
+    for (const Product& product : products) {
+      results.products.push_back(measure(product, device, dtype_of(config.run.precision)));
+    }
   }
-  trainer.model().take_loss_sum();
-  return seconds * static_cast<double>(config.num_accumulation_steps(world_size));
+  if (order.has("memory") || has_floor) results.streams = measure_streams(device);
+  if (order.has("collectives")) {
+    const ProcessMesh mesh(world, tensor_size, device);
+    results.collectives = measure_collectives(mesh, device);
+  }
+  if (order.has("step")) {
+    results.step = measure_steps(
+        {.config = config, .data = data, .num_steps = order.num_steps, .square = square}, world,
+        device);
+  }
+  if (has_floor) {
+    results.floor = step_floor(config, world, results.products, *results.streams);
+  }
+  return results;
 }
 
-Result measure(const Order& order, RunData& data, const RankGroup& world, Device& device) {
-  const Config& config = order.effective.config;
-  Result result{};
-  result.plan = plan_memory(config, world);
-  result.matrix_flops = matrix_flops_per_second(device, dtype_of(config.run.precision));
-  const std::int64_t used_before = device.used_bytes();
-  Trainer trainer(config, data, world, device);
-  for (std::int64_t step = 0; step < kNumWarmUpSteps; ++step) trainer.train_step();
-  const auto share = 1.0 / static_cast<double>(order.num_steps);
-  for (std::int64_t step = 0; step < order.num_steps; ++step) {
-    const StepReport report = trainer.train_step();
-    result.seconds += share * report.seconds;
-    result.phases.gradients += share * report.phases.gradients;
-    result.phases.norm += share * report.phases.norm;
-    result.phases.update += share * report.phases.update;
-    result.loss = report.loss;
+const char* name_of_axis(Axis axis) { return axis == Axis::data ? "data" : "tensor"; }
+
+void add_step(Json& line, const Order& order, const Results& results) {
+  const StepResult& step = *results.step;
+  line.update({{"steps", order.num_steps},
+               {"loss", step.loss},
+               {"seconds", step.median_seconds()},
+               {"all_seconds", step.seconds},
+               {"cpu_seconds", step.cpu_seconds},
+               {"tokens_per_second", step.tokens_per_second},
+               {"matrix_tflops", step.matrix_flops * 1e-12},
+               {"tflops_per_rank", step.model_flops * 1e-12},
+               {"mfu", step.model_flops / step.matrix_flops},
+               {"forward_seconds", step.forward_seconds},
+               {"gradients_seconds", step.phases.gradients},
+               {"norm_seconds", step.phases.norm},
+               {"update_seconds", step.phases.update},
+               {"planned_bytes", step.plan.total()},
+               {"used_bytes", step.used_bytes}});
+  if (step.times) {
+    Json& phases = line["phases_seconds"];
+    for (std::size_t i = 0; i < kNumPhases; ++i) {
+      phases[name_of(static_cast<Phase>(i))] = step.times->seconds[i];
+    }
   }
-  result.used_bytes = device.used_bytes() - used_before;
-  const auto num_tokens =
-      static_cast<double>(config.batch.global_batch_size * config.batch.sequence_length);
-  result.tokens_per_second = num_tokens / result.seconds;
-  result.model_flops = result.tokens_per_second *
-                       training_flops_per_token(config.model, config.batch.sequence_length) /
-                       world.size();
-  result.forward_seconds = forward_seconds(trainer, config, world.size(), device);
-  return result;
+  if (results.floor) {
+    line["floor_seconds"] = results.floor->sum();
+    line["step_over_floor"] = step.median_seconds() / results.floor->sum();
+  }
 }
 
-void show(const Order& order, const Result& result, const Device& device, int world_size) {
+Json to_json(const Order& order, const Results& results, const Device& device, int world_size) {
   const Config& config = order.effective.config;
-  const double utilisation = result.model_flops / result.matrix_flops;
-  if (order.writes_json) {
-    const Json line = {{"kind", "bench"},
-                       {"run", config.run.name},
-                       {"device", device.description()},
-                       {"ranks", world_size},
-                       {"tensor", config.parallel.tensor},
-                       {"precision", config.run.precision == Precision::bf16 ? "bf16" : "fp32"},
-                       {"parameters", config.model.num_parameters()},
-                       {"sequence_length", config.batch.sequence_length},
-                       {"micro_batch_size", config.batch.micro_batch_size},
-                       {"global_batch_size", config.batch.global_batch_size},
-                       {"steps", order.num_steps},
-                       {"loss", result.loss},
-                       {"seconds", result.seconds},
-                       {"tokens_per_second", result.tokens_per_second},
-                       {"matrix_tflops", result.matrix_flops * 1e-12},
-                       {"tflops_per_rank", result.model_flops * 1e-12},
-                       {"mfu", utilisation},
-                       {"forward_seconds", result.forward_seconds},
-                       {"gradients_seconds", result.phases.gradients},
-                       {"norm_seconds", result.phases.norm},
-                       {"update_seconds", result.phases.update},
-                       {"planned_bytes", result.plan.total()},
-                       {"used_bytes", result.used_bytes}};
-    fmt::print("{}\n", line.dump());
-    return;
+  Json line = {{"kind", "bench"},
+               {"run", config.run.name},
+               {"device", device.description()},
+               {"ranks", world_size},
+               {"tensor", config.parallel.tensor},
+               {"precision", config.run.precision == Precision::bf16 ? "bf16" : "fp32"},
+               {"parameters", config.model.num_parameters()},
+               {"sequence_length", config.batch.sequence_length},
+               {"micro_batch_size", config.batch.micro_batch_size},
+               {"global_batch_size", config.batch.global_batch_size}};
+  for (const ProductRate& rate : results.products) {
+    line["products"].push_back({{"name", rate.product.name},
+                                {"rows", rate.product.rows},
+                                {"in", rate.product.in_features},
+                                {"out", rate.product.out_features},
+                                {"count", rate.product.count},
+                                {"gflops", rate.flops_per_second * 1e-9},
+                                {"library_gflops", rate.library_flops_per_second * 1e-9}});
   }
+  if (results.streams) {
+    line["copy_gigabytes_per_second"] = results.streams->copy * 1e-9;
+    line["adamw_gigabytes_per_second"] = results.streams->adamw * 1e-9;
+  }
+  for (const CollectiveTime& time : results.collectives) {
+    line["collectives"].push_back({{"axis", name_of_axis(time.axis)},
+                                   {"bytes", time.bytes},
+                                   {"seconds", time.seconds},
+                                   {"copy_seconds", time.copy_seconds}});
+  }
+  if (results.step) add_step(line, order, results);
+  return line;
+}
+
+void show_products(const Results& results) {
+  std::vector<std::vector<std::string>> rows = {
+      {"product", "rows", "in", "out", "GFLOP/s", "BLAS", "x"}};
+  for (const ProductRate& rate : results.products) {
+    const double library = rate.library_flops_per_second;
+    rows.push_back({rate.product.name, fmt::format("{}", rate.product.rows),
+                    fmt::format("{}", rate.product.in_features),
+                    fmt::format("{}", rate.product.out_features),
+                    fmt::format("{:.1f}", rate.flops_per_second * 1e-9),
+                    library > 0.0 ? fmt::format("{:.1f}", library * 1e-9) : "",
+                    library > 0.0 ? fmt::format("{:.2f}", rate.flops_per_second / library) : ""});
+  }
+  std::vector<Align> columns(rows.front().size(), Align::right);
+  columns.front() = Align::left;
+  fmt::print("{}\n", format_table(columns, rows));
+}
+
+void show_collectives(const Results& results) {
+  std::vector<std::vector<std::string>> rows = {{"axis", "bytes", "ms", "GB/s", "x copy"}};
+  for (const CollectiveTime& time : results.collectives) {
+    rows.push_back({name_of_axis(time.axis), fmt::format("{}", time.bytes),
+                    fmt::format("{:.3f}", time.seconds * 1e3),
+                    fmt::format("{:.2f}", static_cast<double>(time.bytes) / time.seconds * 1e-9),
+                    fmt::format("{:.2f}", time.seconds / time.copy_seconds)});
+  }
+  fmt::print(
+      "{}\n",
+      format_table({Align::left, Align::right, Align::right, Align::right, Align::right}, rows));
+}
+
+void show_step(const StepResult& step) {
   constexpr double kMib = 1 << 20;
   fmt::print(
-      "device          {}\n"
-      "matrix product  {:.3f} TFLOP/s, the most of a rank\n"
+      "matrix product  {:.3f} TFLOP/s, a large square one\n"
       "training        {:.3f} TFLOP/s a rank, {:.1f}% of it\n"
       "tokens          {:.0f} a second\n"
-      "a step          {:.4f} s = gradients {:.4f} (forward passes {:.4f}) + norm {:.4f} + update "
-      "{:.4f} + rest\n"
+      "a step          {:.4f} s (median; {:.4f} to {:.4f}) = gradients {:.4f} (forward passes "
+      "{:.4f}) + norm {:.4f} + update {:.4f} + rest\n"
       "memory          {:.1f} MiB used, {:.1f} planned\n",
-      device.description(), result.matrix_flops * 1e-12, result.model_flops * 1e-12,
-      100.0 * utilisation, result.tokens_per_second, result.seconds, result.phases.gradients,
-      result.forward_seconds, result.phases.norm, result.phases.update,
-      static_cast<double>(result.used_bytes) / kMib,
-      static_cast<double>(result.plan.total()) / kMib);
+      step.matrix_flops * 1e-12, step.model_flops * 1e-12,
+      100.0 * step.model_flops / step.matrix_flops, step.tokens_per_second, step.median_seconds(),
+      step.seconds.front(), step.seconds.back(), step.phases.gradients, step.forward_seconds,
+      step.phases.norm, step.phases.update, static_cast<double>(step.used_bytes) / kMib,
+      static_cast<double>(step.plan.total()) / kMib);
+  if (!step.times) return;
+  const double mean = std::accumulate(step.seconds.begin(), step.seconds.end(), 0.0) /
+                      static_cast<double>(step.seconds.size());
+  std::vector<std::vector<std::string>> rows;
+  const auto add_row = [&](const std::string& name, double seconds) {
+    rows.push_back({"  " + name, fmt::format("{:.4f} s", seconds),
+                    fmt::format("{:.1f}%", 100.0 * seconds / mean)});
+  };
+  for (std::size_t i = 0; i < kNumPhases; ++i) {
+    add_row(name_of(static_cast<Phase>(i)), step.times->seconds[i]);
+  }
+  add_row("rest", mean - step.times->sum());
+  fmt::print("{}", format_table({Align::left, Align::right, Align::right}, rows));
+}
+
+void show(const Results& results, const Device& device) {
+  fmt::print("device          {}\n", device.description());
+  if (!results.products.empty()) show_products(results);
+  if (results.streams) {
+    fmt::print("memory          copy {:.1f} GB/s, AdamW {:.1f} GB/s\n",
+               results.streams->copy * 1e-9, results.streams->adamw * 1e-9);
+  }
+  if (!results.collectives.empty()) show_collectives(results);
+  if (results.step) show_step(*results.step);
+  if (results.floor) {
+    const StepFloor& floor = *results.floor;
+    fmt::print(
+        "floor           {:.4f} s = products {:.4f} + attention {:.4f} + optimizer {:.4f} + logits "
+        "{:.4f}\nstep / floor    {:.3f}\n",
+        floor.sum(), floor.products, floor.attention, floor.optimizer, floor.logits,
+        results.step->median_seconds() / floor.sum());
+  }
 }
 
 int bench(const MpiSession& session, Words words) {
@@ -203,8 +275,13 @@ int bench(const MpiSession& session, Words words) {
   const auto device = agree_on_device(session, order.effective, threads);
   return run_or_abort(session, [&] {
     tell_warnings(world, threads);
-    const Result result = measure(order, data, world, *device);
-    if (world.rank() == 0) show(order, result, *device, world.size());
+    const Results results = measure_parts(order, data, world, *device);
+    if (world.rank() != 0) return kExitDone;
+    if (order.writes_json) {
+      fmt::print("{}\n", to_json(order, results, *device, world.size()).dump());
+    } else {
+      show(results, *device);
+    }
     return kExitDone;
   });
 }

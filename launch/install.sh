@@ -2,7 +2,7 @@
 # install.sh [GROUP ...]: install the Debian packages that are missing, and nothing else.
 #   build    what compiles and runs Redspine (the default, with corpus)
 #   corpus   the text that the quick start trains on
-#   test     what the tests and the checks of .ci/run need on top
+#   test     what the tests, the checks of .ci/run and bundle.sh need on top
 #   fuzz     what builds the fuzzers
 #   reference  what the tests against other programs need on top, but for Python packages
 # This is the one list of what Redspine needs from Debian 12. Asks for nothing and touches nothing
@@ -22,7 +22,7 @@ corpus=(bible-kjv bible-kjv-text)
 test=(
   libgtest-dev libboost-context-dev
   clang clang-format clang-tidy libomp-dev ccache
-  slurmctld slurmd slurm-client munge
+  slurmctld slurmd slurm-client munge patchelf
   iproute2 procps
 )
 fuzz=(clang libomp-dev)

@@ -7,8 +7,11 @@
 namespace redspine {
 namespace {
 
-// Large enough for an efficient product, small enough that a chunk's logits stay near the caches.
-constexpr std::int64_t kLogitsPerChunk = std::int64_t{4} << 20;
+// A chunk goes through the weights and their gradient once each, which many rows have to be worth;
+// its logits are all that is ever there of them, and take little of the device's memory.
+std::int64_t logits_per_chunk(const Device& device) {
+  return std::int64_t{device.kind() == DeviceKind::cpu ? 16 : 64} << 20;
+}
 constexpr std::int64_t kMinRowsPerChunk = 64;
 
 const ParameterStack& head_weight(ParameterStore& store, const ModelConfig& config, Range columns,
@@ -22,16 +25,23 @@ const ParameterStack& head_weight(ParameterStore& store, const ModelConfig& conf
 
 }  // namespace
 
+std::int64_t head_chunk_rows(const Device& device, std::int64_t vocab_size, std::int64_t num_rows) {
+  const std::int64_t most = std::max(kMinRowsPerChunk, logits_per_chunk(device) / vocab_size);
+  const std::int64_t num_chunks = std::max<std::int64_t>((num_rows + most - 1) / most, 1);
+  return (num_rows + num_chunks - 1) / num_chunks;
+}
+
 Head::Head(Placement placement, ParameterStore& store, const ModelConfig& config,
            const TokenEmbedding& embedding)
     : placement_(placement),
       columns_(local_vocabulary(placement, config)),
       weight_(head_weight(store, config, columns_, embedding)),
-      chunk_rows_(std::max(kMinRowsPerChunk, kLogitsPerChunk / config.vocab_size)) {}
+      vocab_size_(config.vocab_size),
+      chunk_rows_(0) {}
 
 void Head::allocate(std::int64_t num_rows) {
   Device& device = placement_.device;
-  chunk_rows_ = std::min(chunk_rows_, num_rows);
+  chunk_rows_ = head_chunk_rows(device, vocab_size_, num_rows);
   logits_ = Tensor(device, placement_.dtype, {chunk_rows_ * columns_.size()});
   max_ = Tensor(device, DType::f32, {chunk_rows_});
   sums_ = Tensor(device, DType::f32, {2 * chunk_rows_});

@@ -10,6 +10,9 @@
 
 namespace redspine {
 
+/// The rows of a chunk: as even as a bound on its logits allows.
+std::int64_t head_chunk_rows(const Device& device, std::int64_t vocab_size, std::int64_t num_rows);
+
 class Head {
  public:
   /// Tied: uses the weights of `embedding`, which outlives the head.
@@ -43,6 +46,7 @@ class Head {
   Placement placement_;
   Range columns_;
   const ParameterStack& weight_;  // [v, D]
+  std::int64_t vocab_size_;
   std::int64_t chunk_rows_;
   Tensor logits_;    // [chunk_rows * v]
   Tensor max_;       // [chunk_rows]

@@ -82,7 +82,4 @@ int num_cuda_devices();
 /// The versions of CUDA and of its libraries; empty where they are not in this build.
 std::string cuda_description();
 
-/// Name, version, and chosen core type of the BLAS library in use.
-std::string blas_description();
-
 }  // namespace redspine

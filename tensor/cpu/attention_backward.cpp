@@ -1,3 +1,4 @@
+#include "tensor/cpu/aligned_buffer.h"
 #include "tensor/cpu/attention.h"
 #include "tensor/cpu/cpu_kernels.h"
 #include "tensor/cpu/dropout.h"
@@ -17,7 +18,7 @@ float dot(const float* a, const float* b, std::int64_t count) {
   return sum;
 }
 
-// One row of a block. In: scores = S and dscores = dcontext V^T. Out: dropped(P) and
+// One row of a block. In: scores = Q K^T and dscores = dcontext V^T. Out: dropped(P) and
 // dS / sqrt(K), both 0 where the query does not see the key.
 struct ScoreRow {
   float* scores;
@@ -38,7 +39,7 @@ void differentiate(const ScoreRow& row, const QueryStatistics& query, const floa
   float* dscores = row.dscores;
 #pragma omp simd
   for (std::int64_t i = 0; i < row.num_visible; ++i) {
-    const float p = vector_exp(scores[i] - query.log_sum_exp);
+    const float p = vector_exp(scores[i] * score_scale - query.log_sum_exp);
     dscores[i] = p * (dscores[i] * factors[i] - query.dot_context) * score_scale;
     scores[i] = p * factors[i];
   }
@@ -46,57 +47,114 @@ void differentiate(const ScoreRow& row, const QueryStatistics& query, const floa
   std::fill(dscores + row.num_visible, dscores + row.num_keys, 0.0F);
 }
 
-// All gradients that flow through one key and value head of one sample. Blocks of keys, then
-// heads, then blocks of queries, each ascending: the order of every sum.
-void differentiate(const AttentionBackward& op, std::int64_t sample, std::int64_t kv_head) {
+// What a thread works in.
+struct Workspace {
+  explicit Workspace(std::int64_t head_size)
+      : scores(kQueryBlock * kKeyBlock),
+        dscores(kQueryBlock * kKeyBlock),
+        keys(kKeyBlock * head_size),
+        values(kKeyBlock * head_size),
+        key_rows(kKeyBlock * padded_head_size(head_size)),
+        query_rows(kQueryBlock * padded_head_size(head_size)),
+        dcontext_rows(kQueryBlock * padded_head_size(head_size)) {}
+
+  AlignedBuffer scores;
+  AlignedBuffer dscores;
+  AlignedBuffer keys;      // packed for KeyProduct
+  AlignedBuffer values;    // packed for KeyProduct
+  AlignedBuffer key_rows;  // packed for HeadProduct, as those below
+  AlignedBuffer query_rows;
+  AlignedBuffer dcontext_rows;
+};
+
+// out[k] += sum over q of scores[q, k] * heads[q]: from the first query on that sees a strip of
+// keys.
+void multiply_by_queries(Block<float> out, Block<const float> scores, const float* packed_heads,
+                         const ScorePlace& place) {
+  for (std::int64_t k = 0; k < out.rows; k += kStripRows) {
+    const std::int64_t begin =
+        std::clamp(place.key + k - place.first, std::int64_t{0}, scores.rows);
+    HeadProduct::multiply({.data = out.data, .stride = out.stride, .cols = out.cols},
+                          {.a = scores.by_columns(),
+                           .b = packed_heads,
+                           .panel_inner = scores.rows,
+                           .update = Update::accumulate},
+                          k, std::min(k + kStripRows, out.rows), begin, scores.rows);
+  }
+}
+
+// One block of scores and what it adds to every gradient.
+struct ScoreBlock {
+  std::int64_t sample;
+  std::int64_t head;
+  std::int64_t kv_head;
+  ScorePlace place;
+  std::int64_t num_keys;  // of the key block, packed in the workspace
+};
+
+void differentiate(const AttentionBackward& op, const ScoreBlock& block,
+                   const Workspace& workspace) {
+  const auto [sample, head, kv_head, place, num_packed_keys] = block;
+  const auto [first, key] = place;
   const std::int64_t length = op.qkv.dim(1);
   const PackedHeads heads(op.heads, length);
   const auto* qkv = op.qkv.data<float>();
   auto* dqkv = op.dqkv.data<float>();
   const float scale = heads.score_scale();
-  alignas(64) float score_storage[kQueryBlock * kKeyBlock];
-  alignas(64) float dscore_storage[kQueryBlock * kKeyBlock];
+  const std::int64_t num_queries = std::min(kQueryBlock, length - first);
+  const auto queries = heads.query(qkv, sample, head).rows(first, num_queries);
+  const auto context =
+      heads.context(op.context.data<float>(), sample, head).rows(first, num_queries);
+  const auto dcontext =
+      heads.context(op.dcontext.data<float>(), sample, head).rows(first, num_queries);
+  const ScoreDropout dropout(op.dropout, sample, op.heads.first_query + head);
+  const float* log_sum_exp = op.log_sum_exp_BhT.data<float>() + heads.statistics(sample, head);
+  const Block<float> scores{workspace.scores.data(), num_queries, num_packed_keys, kKeyBlock};
+  const Block<float> dscores{workspace.dscores.data(), num_queries, num_packed_keys, kKeyBlock};
+  HeadProduct::pack(workspace.query_rows.data(), queries.by_columns(), queries.cols, num_queries);
+  HeadProduct::pack(workspace.dcontext_rows.data(), dcontext.by_columns(), dcontext.cols,
+                    num_queries);
   alignas(64) float factors[kKeyBlock];
   std::fill_n(factors, kKeyBlock, 1.0F);
 
+  multiply_by_keys(scores, queries, workspace.keys.data(), place);
+  multiply_by_keys(dscores, dcontext, workspace.values.data(), place);
+  for (std::int64_t r = 0; r < num_queries; ++r) {
+    const std::int64_t num_visible = place.num_visible(r, num_packed_keys);
+    if (dropout.active()) dropout.fill(factors, first + r, key, num_visible);
+    differentiate({scores.row(r), dscores.row(r), num_visible, num_packed_keys},
+                  {log_sum_exp[first + r], dot(dcontext.row(r), context.row(r), context.cols)},
+                  factors, scale);
+  }
+  multiply_by_queries(heads.value(dqkv, sample, kv_head).rows(key, num_packed_keys), scores,
+                      workspace.dcontext_rows.data(), place);
+  multiply_by_queries(heads.key(dqkv, sample, kv_head).rows(key, num_packed_keys), dscores,
+                      workspace.query_rows.data(), place);
+  multiply_by_heads(heads.query(dqkv, sample, head).rows(first, num_queries), dscores,
+                    workspace.key_rows.data(), place, key > 0 ? Update::accumulate : Update::write);
+}
+
+// All gradients that flow through one key and value head of one sample. Blocks of keys, then
+// heads, then blocks of queries, each ascending: the order of every sum.
+void differentiate_head(const AttentionBackward& op, std::int64_t sample, std::int64_t kv_head,
+                        const Workspace& workspace) {
+  const std::int64_t length = op.qkv.dim(1);
+  const PackedHeads heads(op.heads, length);
+  const auto* qkv = op.qkv.data<float>();
+  auto* dqkv = op.dqkv.data<float>();
   for (std::int64_t key = 0; key < length; key += kKeyBlock) {
-    const std::int64_t key_end = std::min(key + kKeyBlock, length);
-    fill_with_zeros(heads.key(dqkv, sample, kv_head).rows(key, key_end - key));
-    fill_with_zeros(heads.value(dqkv, sample, kv_head).rows(key, key_end - key));
+    const std::int64_t num_keys = std::min(kKeyBlock, length - key);
+    const auto keys = heads.key(qkv, sample, kv_head).rows(key, num_keys);
+    const auto values = heads.value(qkv, sample, kv_head).rows(key, num_keys);
+    KeyProduct::pack(workspace.keys.data(), keys.by_rows(), num_keys, keys.cols);
+    KeyProduct::pack(workspace.values.data(), values.by_rows(), num_keys, values.cols);
+    HeadProduct::pack(workspace.key_rows.data(), keys.by_columns(), keys.cols, num_keys);
+    fill_with_zeros(heads.key(dqkv, sample, kv_head).rows(key, num_keys));
+    fill_with_zeros(heads.value(dqkv, sample, kv_head).rows(key, num_keys));
     for (std::int64_t head = heads.first_head_of(kv_head); head < heads.first_head_of(kv_head + 1);
          ++head) {
-      const ScoreDropout dropout(op.dropout, sample, op.heads.first_query + head);
-      const float* log_sum_exp = op.log_sum_exp_BhT.data<float>() + heads.statistics(sample, head);
       for (std::int64_t first = key; first < length; first += kQueryBlock) {
-        const std::int64_t num_queries = std::min(kQueryBlock, length - first);
-        const std::int64_t num_keys = std::min(key_end, first + num_queries) - key;
-        const auto queries = heads.query(qkv, sample, head).rows(first, num_queries);
-        const auto keys = heads.key(qkv, sample, kv_head).rows(key, num_keys);
-        const auto values = heads.value(qkv, sample, kv_head).rows(key, num_keys);
-        const auto context =
-            heads.context(op.context.data<float>(), sample, head).rows(first, num_queries);
-        const auto dcontext =
-            heads.context(op.dcontext.data<float>(), sample, head).rows(first, num_queries);
-        const Block<float> scores{score_storage, num_queries, num_keys, kKeyBlock};
-        const Block<float> dscores{dscore_storage, num_queries, num_keys, kKeyBlock};
-
-        multiply<Transpose::no, Transpose::yes>(scores, queries, keys, scale, 0.0F);
-        multiply<Transpose::no, Transpose::yes>(dscores, dcontext, values, 1.0F, 0.0F);
-        for (std::int64_t r = 0; r < num_queries; ++r) {
-          const std::int64_t num_visible = std::min(num_keys, first + r - key + 1);
-          if (dropout.active()) dropout.fill(factors, first + r, key, num_visible);
-          differentiate(
-              {scores.row(r), dscores.row(r), num_visible, num_keys},
-              {log_sum_exp[first + r], dot(dcontext.row(r), context.row(r), context.cols)}, factors,
-              scale);
-        }
-        multiply<Transpose::yes, Transpose::no>(
-            heads.value(dqkv, sample, kv_head).rows(key, num_keys), scores, dcontext, 1.0F, 1.0F);
-        multiply<Transpose::yes, Transpose::no>(
-            heads.key(dqkv, sample, kv_head).rows(key, num_keys), dscores, queries, 1.0F, 1.0F);
-        multiply<Transpose::no, Transpose::no>(
-            heads.query(dqkv, sample, head).rows(first, num_queries), dscores, keys, 1.0F,
-            key > 0 ? 1.0F : 0.0F);
+        differentiate(op, {sample, head, kv_head, {first, key}, num_keys}, workspace);
       }
     }
   }
@@ -106,11 +164,15 @@ void differentiate(const AttentionBackward& op, std::int64_t sample, std::int64_
 
 void CpuKernels::run(const AttentionBackward& op) const {
   const std::int64_t num_samples = op.qkv.dim(0);
-  // A key and value head is the smallest piece whose sums need no other thread.
-#pragma omp parallel for collapse(2) schedule(dynamic)
-  for (std::int64_t sample = 0; sample < num_samples; ++sample) {
-    for (std::int64_t kv_head = 0; kv_head < op.heads.num_kv_heads; ++kv_head) {
-      differentiate(op, sample, kv_head);
+#pragma omp parallel
+  {
+    const Workspace workspace(op.heads.head_size);
+    // A key and value head is the smallest piece whose sums need no other thread.
+#pragma omp for collapse(2) schedule(dynamic)
+    for (std::int64_t sample = 0; sample < num_samples; ++sample) {
+      for (std::int64_t kv_head = 0; kv_head < op.heads.num_kv_heads; ++kv_head) {
+        differentiate_head(op, sample, kv_head, workspace);
+      }
     }
   }
 }

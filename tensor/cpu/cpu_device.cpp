@@ -1,6 +1,5 @@
 #include "tensor/cpu/cpu_device.h"
 
-#include <cblas-openblas.h>
 #include <fmt/format.h>
 #include <omp.h>
 #include <sys/mman.h>
@@ -13,9 +12,7 @@
 #include <cstring>
 #include <fstream>
 #include <memory>
-#include <sstream>
 
-#include "tensor/cpu/blas_check.h"
 #include "tensor/error.h"
 
 namespace redspine {
@@ -163,21 +160,7 @@ HostStream& CpuDevice::host_stream(Stream stream) {
 }
 
 std::unique_ptr<Device> make_cpu_device(int num_threads) {
-  auto device = std::make_unique<CpuDevice>(num_threads);
-  // On one thread, since ranks may share this processor while they start.
-  omp_set_num_threads(1);
-  check_products(device->kernels());
-  omp_set_num_threads(num_threads);
-  return device;
-}
-
-std::string blas_description() {
-  // The configuration reads "OpenBLAS 0.3.21 DYNAMIC_ARCH ...".
-  std::istringstream words(openblas_get_config());
-  std::string name;
-  std::string version;
-  words >> name >> version;
-  return fmt::format("{} {}, {} kernels", name, version, openblas_get_corename());
+  return std::make_unique<CpuDevice>(num_threads);
 }
 
 }  // namespace redspine

@@ -8,14 +8,14 @@
 #include <string>
 
 #include "tensor/cpu/cpu_kernels.h"
-#include "tensor/host_stream.h"
 #include "tensor/device.h"
+#include "tensor/host_stream.h"
 
 namespace redspine {
 
 class CpuDevice : public Device {
  public:
-  /// Sets the number of OpenMP threads of the calling thread, and with it that of the BLAS.
+  /// Sets the number of OpenMP threads of the calling thread.
   explicit CpuDevice(int num_threads);
   ~CpuDevice() override;
 

@@ -9,7 +9,7 @@
 
 namespace redspine {
 
-class CpuKernels : public Kernels {
+class CpuKernels final : public Kernels {
  public:
   void run(const Matmul& op) const override;
   void run(const MatmulGelu& op) const override;

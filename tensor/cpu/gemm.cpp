@@ -3,11 +3,9 @@
 #include <omp.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
-#include <memory>
-#include <new>
 
+#include "tensor/cpu/aligned_buffer.h"
 #include "tensor/cpu/gemm_tile.h"
 
 namespace redspine {
@@ -20,25 +18,11 @@ constexpr std::int64_t kMaxRows = 192;
 constexpr std::int64_t kMaxCols = 768;
 static_assert(kMaxRows % kTileRows == 0 && kMaxCols % kTileCols == 0);
 
-constexpr std::int64_t kCacheLineBytes = 64;
-
-struct FreeMemory {
-  void operator()(float* memory) const { std::free(memory); }
-};
-using Buffer = std::unique_ptr<float[], FreeMemory>;
-
-Buffer make_buffer(std::int64_t count) {
-  void* memory =
-      std::aligned_alloc(kCacheLineBytes, static_cast<std::size_t>(count) * sizeof(float));
-  if (memory == nullptr) throw std::bad_alloc();
-  return Buffer(static_cast<float*>(memory));
-}
-
 // A thread's packed blocks. Kept from product to product: new memory would cost a page fault for
 // every page.
 struct PackedBlocks {
-  Buffer a = make_buffer(kMaxRows * kMaxInner);
-  Buffer b = make_buffer(kMaxCols * kMaxInner);
+  AlignedBuffer a{kMaxRows * kMaxInner};
+  AlignedBuffer b{kMaxCols * kMaxInner};
 };
 
 struct Span {
@@ -97,10 +81,10 @@ void multiply_block(const Gemm& gemm, const PackedBlocks& packed, Span rows, Spa
   const bool is_last = inner.end == gemm.k;
   const Update update = is_first ? gemm.update : Update::accumulate;
   for (std::int64_t col = cols.begin; col < cols.end; col += kTileCols) {
-    const float* b = packed.b.get() + (col - cols.begin) * inner.size();
+    const float* b = packed.b.data() + (col - cols.begin) * inner.size();
     const float* bias = is_first && gemm.bias != nullptr ? gemm.bias + col : nullptr;
     for (std::int64_t row = rows.begin; row < rows.end; row += kTileRows) {
-      const float* a = packed.a.get() + (row - rows.begin) * inner.size();
+      const float* a = packed.a.data() + (row - rows.begin) * inner.size();
       const GemmTile tile{.row = row,
                           .col = col,
                           .num_rows = std::min<std::int64_t>(kTileRows, rows.end - row),
@@ -127,10 +111,10 @@ void multiply_part(const Gemm& gemm, Span all_rows, Span all_cols) {
     const Span cols{col, std::min(col + num_cols, all_cols.end)};
     for (std::int64_t k = 0; k < gemm.k; k += num_inner) {
       const Span inner{k, std::min(k + num_inner, gemm.k)};
-      pack_block<kTileCols>(packed.b.get(), gemm.b, cols, inner);
+      pack_block<kTileCols>(packed.b.data(), gemm.b, cols, inner);
       for (std::int64_t row = all_rows.begin; row < all_rows.end; row += num_rows) {
         const Span rows{row, std::min(row + num_rows, all_rows.end)};
-        pack_block<kTileRows>(packed.a.get(), gemm.a, rows, inner);
+        pack_block<kTileRows>(packed.a.data(), gemm.a, rows, inner);
         multiply_block(gemm, packed, rows, cols, inner);
       }
     }

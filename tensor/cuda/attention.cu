@@ -61,7 +61,7 @@ struct SoftmaxRows {
 
 // A block has a tile of queries of a head, a chunk of its columns, and all keys that they see.
 template <class T, int width, int columns>
-__global__ void __launch_bounds__(kAttentionThreads) attention_kernel(AttentionForward<T> op) {
+__global__ void __launch_bounds__(kAttentionThreads, 1) attention_kernel(AttentionForward<T> op) {
   auto& shared = *shared_memory<AttentionShared<columns>>();
   // Late tiles see the most keys: they start first, so that all end together.
   const std::int64_t first = std::int64_t{gridDim.x - 1 - blockIdx.x} * kTile;
@@ -121,6 +121,7 @@ __global__ void __launch_bounds__(kAttentionThreads) attention_kernel(AttentionF
 
 void CudaKernels::run(const Attention& op) const {
   if (op.qkv.count() == 0) return;
+  if (fused_attention_ != nullptr && fused_attention_->run(op)) return;
   const std::int64_t batch = op.qkv.dim(0);
   const std::int64_t length = op.qkv.dim(1);
   with_attention_kernel(

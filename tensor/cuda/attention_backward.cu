@@ -90,7 +90,7 @@ __device__ void dot_rows(float (&dots)[kMicro], const RowTile<const T>& a,
 }
 
 template <class T, int width, int columns>
-__global__ void __launch_bounds__(kAttentionThreads)
+__global__ void __launch_bounds__(kAttentionThreads, 1)
     query_gradient_kernel(AttentionGradient<T> op) {
   auto& shared = *shared_memory<AttentionShared<columns>>();
   const std::int64_t first = std::int64_t{gridDim.x - 1 - blockIdx.x} * kTile;
@@ -153,7 +153,7 @@ __device__ void store_tile(AttentionShared<columns>& shared, const MicroTile& va
 
 // Heads, then tiles of queries, each ascending: the order of every sum.
 template <class T, int width, int columns>
-__global__ void __launch_bounds__(kAttentionThreads)
+__global__ void __launch_bounds__(kAttentionThreads, 1)
     key_value_gradient_kernel(AttentionGradient<T> op) {
   auto& shared = *shared_memory<AttentionShared<columns>>();
   const std::int64_t first = std::int64_t{blockIdx.x} * kTile;
@@ -194,6 +194,7 @@ __global__ void __launch_bounds__(kAttentionThreads)
 
 void CudaKernels::run(const AttentionBackward& op) const {
   if (op.qkv.count() == 0) return;
+  if (fused_attention_ != nullptr && fused_attention_->run(op)) return;
   const std::int64_t batch = op.qkv.dim(0);
   const std::int64_t length = op.qkv.dim(1);
   auto* dot_context = scratch_.elements<float>(op.log_sum_exp_BhT.count());

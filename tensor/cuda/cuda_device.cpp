@@ -90,9 +90,10 @@ CudaDevice::~CudaDevice() {
 
 std::string CudaDevice::description() const {
   const cudaDeviceProp properties = properties_of(number_);
-  return fmt::format("cuda: {}, compute capability {}.{}, {:.1f} GiB, PCI {}", properties.name,
-                     properties.major, properties.minor,
-                     static_cast<double>(properties.totalGlobalMem) / (1 << 30), bus_id());
+  return fmt::format("cuda: {}, compute capability {}.{}, {:.1f} GiB, PCI {}, bf16 attention {}",
+                     properties.name, properties.major, properties.minor,
+                     static_cast<double>(properties.totalGlobalMem) / (1 << 30), bus_id(),
+                     kernels_.has_fused_attention() ? "by cuDNN" : "without cuDNN");
 }
 
 std::string CudaDevice::bus_id() const {

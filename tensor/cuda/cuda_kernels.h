@@ -6,6 +6,9 @@
 
 #include <cuda_runtime.h>
 
+#include <memory>
+
+#include "tensor/cuda/fused_attention.h"
 #include "tensor/cuda/matmul_plans.h"
 #include "tensor/cuda/scratch.h"
 #include "tensor/kernels.h"
@@ -16,6 +19,9 @@ class CudaKernels final : public Kernels {
  public:
   /// `stream` must outlive the kernels.
   explicit CudaKernels(cudaStream_t stream);
+
+  /// Whether attention in bf16 is a library's where it can be.
+  bool has_fused_attention() const { return fused_attention_ != nullptr; }
 
   void run(const Matmul& op) const override;
   void run(const MatmulGelu& op) const override;
@@ -41,13 +47,17 @@ class CudaKernels final : public Kernels {
   void run(const AdamW& op) const override;
 
  private:
+  struct AlignedRows;
   // Any dim may be 0, where there is no epilogue.
   void multiply(const Product& product) const;
+  // By way of copies with aligned rows. Where `out` is one of them, it is written as it is.
+  void multiply_aligned(Product product) const;
 
   cudaStream_t stream_;
   // What a kernel keeps between two launches, and the plans of products: no part of a result.
   mutable Scratch scratch_;
   mutable MatmulPlans matmul_plans_;
+  std::unique_ptr<FusedAttention> fused_attention_;  // may be null
 };
 
 }  // namespace redspine::cuda

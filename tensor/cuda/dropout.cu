@@ -21,12 +21,11 @@ struct Drop {
     Floats<width> v = load<width>(x + i);
     if constexpr (width == 1) {
       const PhiloxCounter bits = philox4x32(rule.key, element_counter(sample, element));
-      std::uint32_t own = 0;
-#pragma unroll
-      for (std::size_t j = 0; j < 4; ++j) {  // an index that varies would put `bits` into memory
-        if (element % 4 == static_cast<std::int64_t>(j)) own = bits[j];
-      }
-      v.values[0] *= rule.factor(own);
+      // By shifts: an index that varies would put `bits` into memory.
+      const std::uint64_t low = std::uint64_t{bits[1]} << 32 | bits[0];
+      const std::uint64_t high = std::uint64_t{bits[3]} << 32 | bits[2];
+      const std::uint64_t pair = element % 4 < 2 ? low : high;
+      v.values[0] *= rule.factor(static_cast<std::uint32_t>(pair >> (element % 2 * 32)));
     } else {
 #pragma unroll
       for (int begin = 0; begin < width; begin += 4) {

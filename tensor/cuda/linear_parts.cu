@@ -79,6 +79,18 @@ struct GeluSlope {
   }
 };
 
+struct CopyRows {
+  BFloat* to;
+  std::int64_t to_stride;
+  const BFloat* from;
+  std::int64_t from_stride;
+
+  template <int width>
+  __device__ void apply(std::int64_t row, std::int64_t c) const {
+    to[row * to_stride + c] = from[row * from_stride + c];
+  }
+};
+
 // body.operator()<T, Kind>() for activations of `dtype`.
 template <class Body>
 void with_gelu(DType dtype, GeluKind kind, const Body& body) {
@@ -95,6 +107,13 @@ void add_bias(cudaStream_t stream, TensorView x, ConstTensorView bias) {
     const AddToRows<T> add{elements<T>(x), elements<T>(bias), x.cols()};
     for_each_row<T>(stream, add, {x.rows(), x.cols()}, access_to_rows<T>(x.cols(), x, bias));
   });
+}
+
+void copy_rows(cudaStream_t stream, const RowCopy& copy) {
+  const CopyRows op{static_cast<BFloat*>(copy.to), copy.to_stride,
+                    static_cast<const BFloat*>(copy.from), copy.from_stride};
+  // One element at a time: at most one of the two sides starts its rows on a boundary.
+  for_each_row<BFloat>(stream, op, {copy.rows, copy.cols}, Access::single);
 }
 
 void apply_gelu(cudaStream_t stream, TensorView out, ConstTensorView x, GeluKind kind) {

@@ -1,9 +1,9 @@
 // The products of linear layers: by the library, with what belongs to them in its epilogues where
 // it can, else by kernels of our own behind it.
+#include "tensor/cuda/access.h"
 #include "tensor/cuda/check.h"
 #include "tensor/cuda/cuda_kernels.h"
 #include "tensor/cuda/linear_parts.h"
-#include "tensor/cuda/vector.h"
 
 namespace redspine::cuda {
 namespace {
@@ -21,15 +21,62 @@ bool has_library_gelu(DType dtype, GeluKind kind) {
   return dtype == DType::bf16 && kind == GeluKind::tanh;
 }
 
+// Rows that start anywhere keep the library from its fast kernels: a vocabulary of 50257 columns
+// would cost several times the time. Copying such a matrix to aligned rows costs a fraction.
+bool wants_aligned_rows(const ConstTensorView& matrix) {
+  constexpr std::int64_t kMinCount = std::int64_t{1} << 16;  // below, a copy is not worth its start
+  return matrix.dtype() == DType::bf16 && matrix.cols() % kFullWidth<BFloat> != 0 &&
+         matrix.count() >= kMinCount;
+}
+
 }  // namespace
 
+// A place for an operand with rows on 16-byte boundaries, in scratch memory.
+struct CudaKernels::AlignedRows {
+  std::int64_t stride;
+  std::size_t bytes;
+
+  explicit AlignedRows(const ConstTensorView& matrix)
+      : stride((matrix.cols() + kFullWidth<BFloat> - 1) / kFullWidth<BFloat> * kFullWidth<BFloat>),
+        bytes(static_cast<std::size_t>(matrix.rows() * stride) * sizeof(BFloat)) {}
+};
+
 void CudaKernels::multiply(const Product& product) const {
-  if (product.out.count() == 0) return;
-  if (product.a.count() != 0) {
+  const TensorView& out = product.out.view;
+  const ConstTensorView& a = product.a.view;
+  if (out.count() == 0) return;
+  if (a.count() == 0) {
+    if (product.beta == 0.0F) {
+      check_cuda(cudaMemsetAsync(out.raw(), 0, out.bytes(), stream_), "cudaMemsetAsync");
+    }
+  } else if (wants_aligned_rows(a) || wants_aligned_rows(out)) {
+    multiply_aligned(product);
+  } else {
     matmul_plans_.run(product, scratch_, stream_);
-  } else if (product.beta == 0.0F) {
-    check_cuda(cudaMemsetAsync(product.out.raw(), 0, product.out.bytes(), stream_),
-               "cudaMemsetAsync");
+  }
+}
+
+void CudaKernels::multiply_aligned(Product product) const {
+  const ConstTensorView a = product.a.view;
+  const TensorView out = product.out.view;
+  const bool moves_a = wants_aligned_rows(a);
+  const bool moves_out = wants_aligned_rows(out);
+  const AlignedRows a_rows(a);
+  const AlignedRows out_rows(out);
+  // Behind the workspace that the library is lent.
+  const std::size_t bytes = (moves_a ? a_rows.bytes : 0) + (moves_out ? out_rows.bytes : 0);
+  auto* place = static_cast<std::byte*>(scratch_.bytes(Scratch::kBytes + bytes)) + Scratch::kBytes;
+  if (moves_a) {
+    copy_rows(stream_, {place, a_rows.stride, a.raw(), a.cols(), a.rows(), a.cols()});
+    product.a = {ConstTensorView(place, DType::bf16, {a.rows(), a.cols()}), a_rows.stride};
+    place += a_rows.bytes;
+  }
+  if (moves_out) {
+    product.out = {TensorView(place, DType::bf16, {out.rows(), out.cols()}), out_rows.stride};
+  }
+  matmul_plans_.run(product, scratch_, stream_);
+  if (moves_out) {
+    copy_rows(stream_, {out.raw(), out.cols(), place, out_rows.stride, out.rows(), out.cols()});
   }
 }
 

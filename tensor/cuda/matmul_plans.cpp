@@ -33,15 +33,20 @@ std::uint32_t alignment_of(std::initializer_list<const void*> operands) {
 }
 
 ProductShape shape_of(const Product& product) {
-  return {.m = product.out.rows(),
-          .n = product.out.cols(),
-          .k = product.transpose_a == Transpose::yes ? product.a.rows() : product.a.cols(),
+  const TensorView& out = product.out.view;
+  const ConstTensorView& a = product.a.view;
+  return {.m = out.rows(),
+          .n = out.cols(),
+          .k = product.transpose_a == Transpose::yes ? a.rows() : a.cols(),
+          .out_stride = product.out.stride,
+          .a_stride = product.a.stride,
+          .b_stride = product.b.stride,
           .transpose_a = product.transpose_a,
           .transpose_b = product.transpose_b,
-          .input = product.a.dtype(),
-          .output = product.out.dtype(),
+          .input = a.dtype(),
+          .output = out.dtype(),
           .epilogue = product.epilogue,
-          .alignment = alignment_of({product.a.raw(), product.b.raw(), product.out.raw()})};
+          .alignment = alignment_of({a.raw(), product.b.view.raw(), out.raw()})};
 }
 
 cublasLtEpilogue_t library_epilogue(Epilogue epilogue) {
@@ -79,19 +84,15 @@ void set(cublasLtMatmulPreference_t preference, cublasLtMatmulPreferenceAttribut
 }
 
 // A row-major matrix, as the column-major one that its memory is.
-cublasLtMatrixLayout_t make_layout(DType dtype, std::int64_t rows, std::int64_t cols) {
+template <class View>
+cublasLtMatrixLayout_t make_layout(const MatrixRows<View>& matrix) {
   cublasLtMatrixLayout_t layout = nullptr;
   check_cublas(
-      cublasLtMatrixLayoutCreate(&layout, library_type(dtype), static_cast<std::uint64_t>(cols),
-                                 static_cast<std::uint64_t>(rows), cols),
+      cublasLtMatrixLayoutCreate(&layout, library_type(matrix.view.dtype()),
+                                 static_cast<std::uint64_t>(matrix.view.cols()),
+                                 static_cast<std::uint64_t>(matrix.view.rows()), matrix.stride),
       "cublasLtMatrixLayoutCreate");
   return layout;
-}
-
-cublasLtMatrixLayout_t make_layout(DType dtype, Transpose transpose, std::int64_t rows,
-                                   std::int64_t cols) {
-  return transpose == Transpose::yes ? make_layout(dtype, cols, rows)
-                                     : make_layout(dtype, rows, cols);
 }
 
 void set_pointers(cublasLtMatmulDesc_t description, const Product& product) {
@@ -139,9 +140,9 @@ MatmulPlans::Plan MatmulPlans::make_plan(const Product& product) const {
   set(description, CUBLASLT_MATMUL_DESC_EPILOGUE, library_epilogue(shape.epilogue));
   set_pointers(description, product);  // the library looks at them when it chooses
   if (has_aux(shape.epilogue)) set(description, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, shape.n);
-  plan.first.reset(make_layout(shape.input, shape.transpose_b, shape.k, shape.n));
-  plan.second.reset(make_layout(shape.input, shape.transpose_a, shape.m, shape.k));
-  plan.out.reset(make_layout(shape.output, shape.m, shape.n));
+  plan.first.reset(make_layout(product.b));
+  plan.second.reset(make_layout(product.a));
+  plan.out.reset(make_layout(product.out));
 
   cublasLtMatmulPreference_t created = nullptr;
   check_cublas(cublasLtMatmulPreferenceCreate(&created), "cublasLtMatmulPreferenceCreate");
@@ -183,9 +184,10 @@ void MatmulPlans::run(const Product& product, Scratch& scratch, cudaStream_t str
   cublasLtMatmulDesc_t description = plan.description.get();
   set_pointers(description, product);
   const float alpha = 1.0F;
-  check_cublas(cublasLtMatmul(library_, description, &alpha, product.b.raw(), plan.first.get(),
-                              product.a.raw(), plan.second.get(), &product.beta, product.out.raw(),
-                              plan.out.get(), product.out.raw(), plan.out.get(), &plan.algorithm,
+  void* out = product.out.view.raw();
+  check_cublas(cublasLtMatmul(library_, description, &alpha, product.b.view.raw(), plan.first.get(),
+                              product.a.view.raw(), plan.second.get(), &product.beta, out,
+                              plan.out.get(), out, plan.out.get(), &plan.algorithm,
                               scratch.bytes(Scratch::kBytes), Scratch::kBytes, stream),
                "cublasLtMatmul");
 }

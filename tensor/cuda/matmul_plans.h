@@ -27,12 +27,22 @@ enum class Epilogue {
   gelu_slope,  // out = product * gelu'(aux) by tanh
 };
 
+/// A matrix whose rows may lie further apart than they are long, by its shape and that distance.
+template <class View>
+struct MatrixRows {
+  View view;
+  std::int64_t stride;  // elements
+
+  MatrixRows(View matrix) : view(matrix), stride(matrix.cols()) {}  // NOLINT: a view is one
+  MatrixRows(View matrix, std::int64_t row_stride) : view(matrix), stride(row_stride) {}
+};
+
 /// out[M, N] = epilogue(A B + beta * out), where A[M, K] is `a` or its transpose and B[K, N] is `b`
 /// or its. No dim is 0.
 struct Product {
-  TensorView out;
-  ConstTensorView a;
-  ConstTensorView b;
+  MatrixRows<TensorView> out;
+  MatrixRows<ConstTensorView> a;
+  MatrixRows<ConstTensorView> b;
   Transpose transpose_a = Transpose::no;
   Transpose transpose_b = Transpose::no;
   float beta = 0.0F;
@@ -46,6 +56,9 @@ struct ProductShape {
   std::int64_t m;
   std::int64_t n;
   std::int64_t k;
+  std::int64_t out_stride;
+  std::int64_t a_stride;
+  std::int64_t b_stride;
   Transpose transpose_a;
   Transpose transpose_b;
   DType input;

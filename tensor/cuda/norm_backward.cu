@@ -36,7 +36,7 @@ std::size_t shared_bytes(std::int64_t cols) {
 }
 
 template <NormKind kind, int width, class T>
-__global__ void __launch_bounds__(kNormThreads) norm_backward_kernel(NormGradient<T> op) {
+__global__ void __launch_bounds__(kNormThreads, 4) norm_backward_kernel(NormGradient<T> op) {
   auto& shared = *shared_memory<BackwardShared>();
   float* partials = op.partials + std::int64_t{blockIdx.x} * 2 * op.cols;
   float* dgain = op.cols <= kMaxSharedCols ? shared.sums : partials;

@@ -26,7 +26,6 @@ class Scratch {
   T* elements(std::int64_t count) {
     return static_cast<T*>(bytes(static_cast<std::size_t>(count) * sizeof(T)));
   }
-  std::size_t size_bytes() const { return size_bytes_; }
 
  private:
   cudaStream_t stream_;

@@ -16,6 +16,7 @@
 #include "parallel/gradient_norm.h"
 #include "tests/golden/golden_case.h"
 #include "tests/support/mpi_main.h"
+#include "tests/support/test_device.h"
 #include "trainer/optimizer.h"
 
 namespace redspine::testing {
@@ -48,7 +49,7 @@ class Golden : public ::testing::TestWithParam<std::string> {
  protected:
   Golden()
       : golden_(read_golden_case(GetParam())),
-        device_(make_cpu_device(1)),
+        device_(make_test_device()),
         mesh_(world(), world().size(), *device_),
         gpt_(golden_.model, {golden_.batch_size, golden_.sequence_length}, 1, {*device_, mesh_}),
         reducer_(*device_, mesh_, gpt_.parameters().buckets(), 1),

@@ -13,6 +13,7 @@
 #include "tests/support/gather.h"
 #include "tests/support/mpi_main.h"
 #include "tests/support/structured_tokens.h"
+#include "tests/support/test_device.h"
 #include "trainer/trainer.h"
 
 namespace redspine::testing {
@@ -123,7 +124,7 @@ void expect_same_bits(const Parameter& parameter, const RankGroup& group) {
 
 // Collective over `ranks`.
 Trajectory train(const Config& config, const RankGroup& ranks) {
-  const auto device = make_cpu_device(1);
+  const auto device = make_test_device();
   Mistakes mistakes;
   config.validate(mistakes, ranks.size());
   mistakes.throw_if_any();

@@ -7,6 +7,7 @@
 #include "tests/model/gradient_check.h"
 #include "tests/model/layer_config.h"
 #include "tests/support/random_tensor.h"
+#include "tests/support/test_device.h"
 
 namespace redspine::testing {
 namespace {
@@ -20,7 +21,7 @@ constexpr auto kScale = static_cast<float>(1.0 / kNumTokens);
 class GptCase {
  public:
   explicit GptCase(const ModelConfig& config, std::uint64_t seed = 7)
-      : device(make_cpu_device(1)),
+      : device(make_test_device()),
         mesh(world(), world().size(), *device),
         model(config, {kBatch, kLength}, seed, {*device, mesh}),
         reducer(*device, mesh, model.parameters().buckets(), 1),

@@ -20,6 +20,7 @@
 #include "model/parameters.h"
 #include "tensor/random_normal.h"
 #include "tests/support/mpi_main.h"
+#include "tests/support/test_device.h"
 
 namespace redspine::testing {
 
@@ -27,7 +28,7 @@ constexpr double kTolerance = 1e-3;
 
 /// Where a layer is tested: a device, and every rank of the world on the tensor axis.
 struct Bench {
-  Bench() : device(make_cpu_device(1)), mesh(world(), world().size(), *device) {}
+  Bench() : device(make_test_device()), mesh(world(), world().size(), *device) {}
   Placement placement() { return {*device, mesh}; }
 
   std::unique_ptr<Device> device;

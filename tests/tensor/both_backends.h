@@ -72,7 +72,7 @@ class BothBackends : public ::testing::Test {
   using ShapedOperation = std::function<std::vector<TensorView>(const Device&, Operands&, Shape)>;
   void expect_agreement_at_any_shape(const ShapedOperation& run, Tolerance tolerance = {});
 
-  Device& cuda() { return *cuda_; }
+  const Device& cuda() const { return *cuda_; }
 
  private:
   void expect_agreement_of(const Operation& run, Operands::Options options, Tolerance tolerance);

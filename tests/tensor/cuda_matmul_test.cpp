@@ -128,6 +128,32 @@ TEST_F(CudaMatmul, WeightGradientIsAddedInF32) {
   }
 }
 
+// Large enough that bf16 operands whose rows start anywhere are moved to aligned rows.
+TEST_F(CudaMatmul, OfManyOddRowsEqualsTheCpus) {
+  constexpr std::int64_t kRows = 300;
+  constexpr std::int64_t kVocabulary = 257;
+  expect_agreement(
+      [](const Device& device, Operands& o) -> Outputs {
+        const TensorView weight = o.activation(1, {kVocabulary, 24});
+        const Matmul logits{.out = o.written({kRows, kVocabulary}),
+                            .a = o.activation(2, {kRows, 24}),
+                            .b = weight,
+                            .transpose_b = Transpose::yes};
+        ops::run(device, logits);
+        const TensorView dlogits = o.activation(3, {kRows, kVocabulary});
+        const Matmul input{.out = o.written({kRows, 24}), .a = dlogits, .b = weight};
+        ops::run(device, input);
+        const WeightGradient gradient{
+            .dweight = o.f32(4, {kVocabulary, 24}), .dbias = {}, .dy = dlogits, .x = logits.a};
+        ops::run(device, gradient);
+        const Matmul both{
+            .out = o.written({kRows, 259}), .a = dlogits, .b = o.activation(5, {kVocabulary, 259})};
+        ops::run(device, both);
+        return {logits.out, input.out, gradient.dweight, both.out};
+      },
+      kSums);
+}
+
 TEST_F(CudaMatmul, BiasGradientOfManyRowsEqualsTheCpus) {
   expect_agreement(
       [](const Device& device, Operands& o) -> Outputs {

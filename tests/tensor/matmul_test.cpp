@@ -4,6 +4,7 @@
 #include <limits>
 #include <string>
 
+#include "tensor/blas_library.h"
 #include "tensor/ops.h"
 #include "tests/support/expect_close.h"
 #include "tests/support/random_tensor.h"
@@ -138,6 +139,25 @@ TEST(WeightGradient, OfNoRowsIsNothing) {
   expect_weight_gradient(*device, {0, 4, 3}, WithBias::yes);
   expect_weight_gradient(*device, {3, 0, 4}, WithBias::yes);
   expect_weight_gradient(*device, {3, 4, 0}, WithBias::yes);
+}
+
+TEST(BlasLibrary, GivesTheSameProducts) {
+  const auto device = make_cpu_device(1);
+  const Shape square{70, 70};
+  const Tensor a = to_device(*device, random_values(square.count(), 1), square);
+  const Tensor b = to_device(*device, random_values(square.count(), 2), square);
+  const auto expect_equal = [&](auto op, TensorView out) {
+    device->zero(out);
+    ops::run(*device, op);
+    const Values ours = widen(from_device(*device, out));
+    device->zero(out);
+    run_by_blas_library(op);
+    expect_close(from_device(*device, out), ours, 1e-6);
+  };
+  const Tensor out(*device, DType::f32, square);
+  expect_equal(Matmul{.out = out, .a = a, .b = b}, out);
+  expect_equal(Matmul{.out = out, .a = a, .b = b, .transpose_b = Transpose::yes}, out);
+  expect_equal(WeightGradient{.dweight = out, .dbias = {}, .dy = a, .x = b}, out);
 }
 
 TEST(Matmul, SeesATensorOfAnyRankAsTheMatrixOfItsLastDim) {

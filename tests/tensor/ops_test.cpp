@@ -12,6 +12,7 @@ namespace {
 
 // Views of nothing: checks look at shapes and dtypes only.
 TensorView f32(Shape shape) { return {nullptr, DType::f32, shape}; }
+TensorView bf16(Shape shape) { return {nullptr, DType::bf16, shape}; }
 TensorView f64(Shape shape) { return {nullptr, DType::f64, shape}; }
 TensorView i32(Shape shape) { return {nullptr, DType::i32, shape}; }
 TensorView i64(Shape shape) { return {nullptr, DType::i64, shape}; }
@@ -40,6 +41,40 @@ TEST(OpsCheck, MatmulNamesItsOperandsAndTheirShapes) {
   expect_error(Matmul{.out = f64({4, 2}), .a = f32({4, 3}), .b = f32({3, 2})},
                "Matmul: out [4, 2] is f64, it must be f32");
   expect_error(Matmul{.out = f32({2, 2, 2}), .a = f32({2, 2, 3}), .b = f32({3, 2})}, "none");
+}
+
+TEST(OpsCheck, ActivationsShareOneTypeOfTheTwoThatAreComputedWith) {
+  expect_error(Matmul{.out = bf16({4, 2}), .a = bf16({4, 3}), .b = bf16({3, 2})}, "none");
+  expect_error(Matmul{.out = f32({4, 2}), .a = bf16({4, 3}), .b = bf16({3, 2})}, "none");
+  expect_error(Matmul{.out = bf16({4, 2}), .a = f32({4, 3}), .b = f32({3, 2})},
+               "Matmul: out [4, 2] is bf16, a [4, 3] is f32; they must have one type");
+  expect_error(Matmul{.out = f32({4, 2}), .a = bf16({4, 3}), .b = f32({3, 2})},
+               "Matmul: b [3, 2] is f32, a [4, 3] is bf16; they must have one type");
+  expect_error(Swiglu{.out = bf16({4, 3}), .gate_up = f32({4, 6})},
+               "Swiglu: gate_up [4, 6] is f32, out [4, 3] is bf16; they must have one type");
+}
+
+TEST(OpsCheck, WhatIsSummedOrKeptIsF32WhereActivationsAreBf16) {
+  WeightGradient gradient{
+      .dweight = f32({2, 3}), .dbias = f32({2}), .dy = bf16({4, 2}), .x = bf16({4, 3})};
+  expect_error(gradient, "none");
+  gradient.dbias = bf16({2});
+  expect_error(gradient, "WeightGradient: dbias [2] is bf16, it must be f32");
+  gradient.dweight = bf16({2, 3});
+  expect_error(gradient, "WeightGradient: dweight [2, 3] is bf16, it must be f32");
+
+  RmsNorm norm{.out = bf16({4, 3}),
+               .rstd = f32({4}),
+               .x = bf16({4, 3}),
+               .residual = bf16({4, 3}),
+               .gain = f32({3}),
+               .epsilon = 1e-5F};
+  expect_error(norm, "none");
+  norm.gain = bf16({3});
+  expect_error(norm, "RmsNorm: gain [3] is bf16, it must be f32");
+  expect_error(RowMax{.max = f32({4}), .logits = bf16({4, 3})}, "none");
+  expect_error(SumOfSquares{.sum = f64({1}), .x = bf16({4})},
+               "SumOfSquares: x [4] is bf16, it must be f32");
 }
 
 TEST(OpsCheck, BiasMustHaveAValueAColumn) {

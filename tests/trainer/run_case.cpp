@@ -4,6 +4,7 @@
 
 #include "tests/support/random_tensor.h"
 #include "tests/support/structured_tokens.h"
+#include "tests/support/test_device.h"
 #include "trainer/training_run.h"
 
 namespace redspine::testing {
@@ -53,11 +54,11 @@ Config run_config(const RunFiles& files, Family family) {
 
 int tensor_degree() { return world().size() % 2 == 0 ? 2 : 1; }
 
-RunCase::RunCase(const Config& run_config, const RankGroup& ranks)
+RunCase::RunCase(const Config& run_config, const RankGroup& ranks, const TrainingProgress& progress)
     : config(valid(run_config, ranks.size())),
-      device(make_cpu_device(1)),
+      device(make_test_device()),
       data(config),
-      trainer(config, data, ranks, *device) {}
+      trainer(config, data, ranks, *device, progress) {}
 
 void run_to_end(RunCase& run) {
   const std::string directory = run_directory(run.config.run);

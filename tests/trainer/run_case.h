@@ -26,7 +26,8 @@ int tensor_degree();
 
 /// Everything that a trainer needs, alive as long as it. Collective over `ranks`.
 struct RunCase {
-  explicit RunCase(const Config& run_config, const RankGroup& ranks = world());
+  explicit RunCase(const Config& run_config, const RankGroup& ranks = world(),
+                   const TrainingProgress& progress = {});
 
   std::vector<float> parameters();  // of this rank
 

@@ -8,6 +8,7 @@
 #include "tests/support/gather.h"
 #include "tests/support/gradient_norm.h"
 #include "tests/support/random_tensor.h"
+#include "tests/support/test_device.h"
 #include "tests/trainer/run_case.h"
 #include "trainer/schedule.h"
 
@@ -25,7 +26,7 @@ class WrittenOut {
  public:
   WrittenOut(const Config& run_config, const RankGroup& alone)
       : config(run_config),
-        device(make_cpu_device(1)),
+        device(make_test_device()),
         mesh(alone, 1, *device),
         shape{config.batch.global_batch_size, config.batch.sequence_length},
         data(config.data, {.sequence_length = shape.sequence_length,

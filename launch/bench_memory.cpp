@@ -1,0 +1,94 @@
+#include "launch/bench_memory.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "tensor/ops.h"
+#include "tensor/tensor.h"
+
+namespace redspine {
+namespace {
+
+// Beyond any cache.
+constexpr std::int64_t kStreamFloats = std::int64_t{24} << 20;
+constexpr int kNumRounds = 5;
+
+// Ascending.
+template <class Run>
+std::vector<double> seconds_of(int num_rounds, const Run& run) {
+  std::vector<double> all;
+  for (int round = 0; round <= num_rounds; ++round) {
+    const auto start = std::chrono::steady_clock::now();
+    run();
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+    if (round > 0) all.push_back(seconds.count());  // the first one warms up
+  }
+  std::sort(all.begin(), all.end());
+  return all;
+}
+
+double median(const std::vector<double>& ascending) { return ascending[ascending.size() / 2]; }
+
+}  // namespace
+
+StreamRates measure_streams(Device& device) {
+  const Shape shape{kStreamFloats};
+  const Tensor parameter(device, DType::f32, shape);
+  const Tensor exp_avg(device, DType::f32, shape);
+  const Tensor exp_avg_sq(device, DType::f32, shape);
+  const Tensor gradient(device, DType::f32, shape);
+  const auto bytes = [](double a_float) { return a_float * static_cast<double>(kStreamFloats); };
+  const double copy = seconds_of(kNumRounds, [&] {
+                        device.copy(parameter, gradient);
+                        device.synchronize(Stream::compute);
+                      }).front();
+  const double adamw = seconds_of(kNumRounds, [&] {
+                         ops::run(device, AdamW{.parameter = parameter,
+                                                .exp_avg = exp_avg,
+                                                .exp_avg_sq = exp_avg_sq,
+                                                .gradient = gradient,
+                                                .gradient_scale = 1.0,
+                                                .learning_rate = 1e-3,
+                                                .beta1 = 0.9,
+                                                .beta2 = 0.95,
+                                                .epsilon = 1e-8,
+                                                .weight_decay = 0.1,
+                                                .correction1 = 0.1,
+                                                .correction2 = 0.05});
+                         device.synchronize(Stream::compute);
+                       }).front();
+  return {.copy = bytes(8) / copy, .adamw = bytes(28) / adamw};
+}
+
+std::vector<CollectiveTime> measure_collectives(const ProcessMesh& mesh, Device& device) {
+  constexpr std::int64_t kSizes[] = {std::int64_t{1} << 10, std::int64_t{1} << 14,
+                                     std::int64_t{1} << 18, std::int64_t{1} << 20,
+                                     std::int64_t{1} << 23, std::int64_t{1} << 26};
+  const Tensor values(device, DType::f32, {kSizes[5] / 4});
+  const Tensor other(device, DType::f32, {kSizes[5] / 4});
+  std::vector<CollectiveTime> times;
+  for (const Axis axis : {Axis::data, Axis::tensor}) {
+    if (mesh.along(axis).size() == 1) continue;
+    for (const std::int64_t bytes : kSizes) {
+      const TensorView piece = values.view().slice(0, bytes / 4);
+      const double seconds = median(seconds_of(kNumRounds, [&] {
+        mesh.group(axis).barrier();
+        device.order(Stream::compute, Stream::activations);
+        mesh.along(axis).all_reduce(piece, ReduceOp::sum, Stream::activations);
+        device.order(Stream::activations, Stream::compute);
+        device.synchronize(Stream::compute);
+      }));
+      const double copy_seconds = median(seconds_of(kNumRounds, [&] {
+        device.copy(piece, other.view().slice(0, bytes / 4));
+        device.synchronize(Stream::compute);
+      }));
+      times.push_back({.axis = axis,
+                       .bytes = bytes,
+                       .seconds = mesh.world().all_reduce(seconds, ReduceOp::max),
+                       .copy_seconds = copy_seconds});
+    }
+  }
+  return times;
+}
+
+}  // namespace redspine

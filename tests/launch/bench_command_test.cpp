@@ -1,0 +1,59 @@
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/launch/command_line.h"
+#include "tests/launch/trained.h"
+
+namespace redspine::testing {
+namespace {
+
+using Json = nlohmann::json;
+
+// The line of JSON that a bench of the trained model's configuration prints.
+Json line_of(const Result& result) {
+  EXPECT_EQ(result.exit_code, 0) << result.output;
+  const std::size_t begin = result.output.find("{\"kind\":\"bench\"");
+  EXPECT_NE(begin, std::string::npos) << result.output;
+  return begin == std::string::npos ? Json() : Json::parse(result.output.substr(begin));
+}
+
+TEST(Bench, MeasuresAStepItsPartsAndTheFloorOfThem) {
+  const Json line =
+      line_of(redspine("bench --config " + trained("run.yaml") + " --steps 3 --json --set " +
+                       "run.output_dir=" + fresh("runs") + " run.device=cpu"));
+  EXPECT_EQ(line["products"].size(), 5U * 3U + 1U);
+  for (const Json& product : line["products"]) {
+    EXPECT_GT(product["gflops"].get<double>(), 0.0) << product;
+    EXPECT_GT(product["library_gflops"].get<double>(), 0.0) << product;
+  }
+  double sum = 0.0;
+  for (const Json& seconds : line["phases_seconds"]) sum += seconds.get<double>();
+  double mean = 0.0;
+  for (const Json& seconds : line["all_seconds"]) mean += seconds.get<double>() / 3.0;
+  EXPECT_LT(sum, mean);
+  EXPECT_GT(line["step_over_floor"].get<double>(), 0.0);
+  EXPECT_GT(line["cpu_seconds"].get<double>(), 0.0);
+  EXPECT_GT(line["phases_seconds"]["attention backward"].get<double>(), 0.0);
+  EXPECT_GT(line["phases_seconds"]["head and loss"].get<double>(), 0.0);
+}
+
+TEST(Bench, MeasuresCollectivesOfEachAxisThatHasRanks) {
+  const Json line = line_of(on_ranks(2, "bench --config " + trained("run.yaml") +
+                                            " --part collectives --json --set parallel.tensor=2 " +
+                                            "run.device=cpu"));
+  ASSERT_EQ(line["collectives"].size(), 6U);
+  for (const Json& time : line["collectives"]) EXPECT_EQ(time["axis"], "tensor");
+  EXPECT_FALSE(line.contains("products"));
+}
+
+TEST(Bench, NamesTheLegalParts) {
+  const Result result = redspine("bench --config " + trained("run.yaml") + " --part gemms");
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_NE(result.output.find("--part: is gemms; legal: gemm, memory, collectives, step"),
+            std::string::npos)
+      << result.output;
+}
+
+}  // namespace
+}  // namespace redspine::testing

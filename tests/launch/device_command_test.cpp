@@ -1,0 +1,157 @@
+// `redspine` and the devices that its ranks compute on: what is chosen, shown and refused. The
+// binary has the CUDA backend on the host, which REDSPINE_ON_HOST_DEVICES gives so many devices.
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "tests/launch/command_line.h"
+
+namespace redspine::testing {
+namespace {
+
+constexpr const char* kConfig = R"(
+run: {name: tiny, output_dir: DIR/runs}
+model: {num_layers: 1, hidden_size: 16, num_heads: 2, vocab_size: 257, max_sequence_length: 16}
+data:
+  train: [{path: DIR/tokens}]
+batch: {global_batch_size: 4, micro_batch_size: 1}
+schedule: {warmup_steps: 0}
+train: {steps: 2}
+)";
+
+class DeviceCommand : public ::testing::Test {
+ protected:
+  DeviceCommand()
+      : folder_("device_command_" +
+                std::string(::testing::UnitTest::GetInstance()->current_test_info()->name())) {
+    std::string text;
+    for (int i = 0; i < 40; ++i) text += fmt::format("The square of {} is not its double.\n", i);
+    folder_.write("text", text);
+    folder_.write("run.yaml", kConfig);
+    const Result made = redspine(
+        fmt::format("tokenize {} --output {}", folder_.path("text"), folder_.path("tokens")));
+    EXPECT_EQ(made.exit_code, 0) << made.output;
+  }
+
+  Result with_devices(int num_devices, int num_ranks, const std::string& words) const {
+    return shell(fmt::format("REDSPINE_ON_HOST_DEVICES={} {} {} {} {}", num_devices,
+                             REDSPINE_MPIRUN, num_ranks, REDSPINE_BINARY, words));
+  }
+  Result train(int num_devices, int num_ranks, const std::string& settings) const {
+    return with_devices(
+        num_devices, num_ranks,
+        fmt::format("train --config {} --set {}", folder_.path("run.yaml"), settings));
+  }
+  std::string checkpoint() const { return folder_.path("runs/tiny/checkpoints/step_00000002"); }
+  const Folder& folder() const { return folder_; }
+  bool has_run() const { return std::filesystem::exists(folder_.path("runs")); }
+
+ private:
+  Folder folder_;
+};
+
+TEST_F(DeviceCommand, VersionNamesTheLibrariesOfGpus) {
+  const Result result = redspine("--version");
+  for (const std::string part :
+       {"backends   cpu, cuda", "CUDA       13.0, cuBLASLt 13.0.0", "NCCL       2."}) {
+    EXPECT_EQ(count(result.output, part), 1) << part << " in\n" << result.output;
+  }
+}
+
+TEST_F(DeviceCommand, EveryRankShowsItsGpuAndRanksBeyondThemShare) {
+  const Result result = train(2, 3, "run.precision=bf16 batch.global_batch_size=3");
+  EXPECT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_EQ(count(result.output, "PCI 0000:01:00.0"), 2) << result.output;
+  EXPECT_EQ(count(result.output, "PCI 0000:02:00.0"), 1) << result.output;
+  EXPECT_EQ(count(result.output, "memory: "), 1) << result.output;
+}
+
+TEST_F(DeviceCommand, AutoIsTheCpuWhereThereIsNoDevice) {
+  const Result result = train(0, 2, "run.device=auto");
+  EXPECT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_EQ(count(result.output, "ranks 0 to 1 @ "), 1) << result.output;
+  EXPECT_EQ(count(result.output, ": cpu: "), 1) << result.output;
+}
+
+TEST_F(DeviceCommand, CudaWithoutADeviceIsOneLineAndCode2) {
+  const Result result = train(0, 2, "run.device=cuda");
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_EQ(count(result.output, "[rank "), 1) << result.output;
+  EXPECT_EQ(count(result.output, "run.device: cuda cannot be used: "), 1) << result.output;
+  EXPECT_FALSE(has_run());
+}
+
+TEST_F(DeviceCommand, NcclIsRefusedToRanksThatShareAGpu) {
+  const Result result = train(1, 2, "run.collectives=nccl");
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_EQ(count(result.output, "[rank "), 1) << result.output;
+  EXPECT_EQ(count(result.output, "is nccl, but ranks 0 and 1 share the GPU 0000:01:00.0 of "), 1)
+      << result.output;
+  EXPECT_FALSE(has_run());
+}
+
+TEST_F(DeviceCommand, Bf16OnTheCpuIsRefusedBeforeAnythingIsMade) {
+  const Result result = train(0, 1, "run.precision=bf16");
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_EQ(count(result.output, "run.precision: is bf16, which the CPU backend does not compute"),
+            1)
+      << result.output;
+  EXPECT_FALSE(has_run());
+}
+
+TEST_F(DeviceCommand, AHalfOfARunOnTheCpuGoesOnInBf16) {
+  const Result first = train(0, 1, "run.device=cpu train.steps=1 schedule.decay_steps=2");
+  EXPECT_EQ(first.exit_code, 0) << first.output;
+  const Result second = train(2, 2, "run.device=cuda run.precision=bf16");
+  EXPECT_EQ(second.exit_code, 0) << second.output;
+  EXPECT_EQ(count(second.output, "run.precision: fp32 -> bf16"), 1) << second.output;
+  EXPECT_EQ(count(second.output, "\nstep 2/2  loss "), 1) << second.output;
+}
+
+TEST_F(DeviceCommand, ATrainedModelIsEvaluatedAndSampledInBf16) {
+  ASSERT_EQ(train(0, 1, "run.device=cpu").exit_code, 0);
+  const auto loss_with = [&](int num_devices, const std::string& options) {
+    const Result result =
+        with_devices(num_devices, 1,
+                     fmt::format("evaluate --checkpoint {} --data {} --sequence-length 16 {}",
+                                 checkpoint(), folder().path("tokens"), options));
+    EXPECT_EQ(result.exit_code, 0) << result.output;
+    const std::size_t at = result.output.find("loss           ");
+    return at == std::string::npos ? 0.0 : std::stod(result.output.substr(at + 15));
+  };
+  const double exact = loss_with(0, "--device cpu");
+  EXPECT_GT(exact, 4.0);
+  EXPECT_NEAR(loss_with(1, "--device cuda"), exact, 1e-5);
+  EXPECT_NEAR(loss_with(1, "--precision bf16"), exact, 0.01 * exact);
+
+  const auto text_with = [&](const std::string& options) {
+    return with_devices(1, 2,
+                        fmt::format("sample --checkpoint {} --prompt The --tokens 3 --greedy "
+                                    "--tokenizer bytes {}",
+                                    checkpoint(), options));
+  };
+  const Result sampled = text_with("--precision bf16");
+  EXPECT_EQ(sampled.exit_code, 0) << sampled.output;
+  const Result refused = text_with("--device cpu --precision bf16");
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_EQ(count(refused.output, "--precision: is bf16, but run.device is cpu"), 1)
+      << refused.output;
+}
+
+TEST_F(DeviceCommand, BenchMeasuresMemoryAgainstItsPlan) {
+  const Result result = with_devices(
+      1, 1,
+      fmt::format("bench --config {} --steps 1 --matrix 32 --json --set run.precision=bf16",
+                  folder().path("run.yaml")));
+  EXPECT_EQ(result.exit_code, 0) << result.output;
+  for (const std::string part : {R"("kind":"bench")", R"("precision":"bf16")", R"("mfu":0.)",
+                                 R"("planned_bytes":)", R"("used_bytes":)"}) {
+    EXPECT_EQ(count(result.output, part), 1) << part << " in\n" << result.output;
+  }
+  EXPECT_FALSE(has_run());
+}
+
+}  // namespace
+}  // namespace redspine::testing

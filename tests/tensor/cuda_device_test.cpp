@@ -1,0 +1,137 @@
+// The CUDA device: memory, copies, and the order of its streams. On the host, streams run their
+// work as late as they may and in any order, so what is not ordered shows.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tensor/error.h"
+#include "tensor/ops.h"
+#include "tensor/tensor.h"
+#include "tests/support/random_tensor.h"
+
+namespace redspine {
+namespace {
+
+using namespace redspine::testing;
+
+TEST(CudaDevice, AllocatesZeroedMemoryOfAnySize) {
+  const auto device = make_cuda_device(0);
+  for (const std::int64_t count : {0, 1, 15, 300'000}) {
+    const Tensor tensor(*device, DType::f32, {count});
+    EXPECT_EQ(from_device(*device, tensor), std::vector<float>(static_cast<std::size_t>(count)));
+  }
+}
+
+// Sizes around those of the pieces that copies are cut into.
+TEST(CudaDevice, CopiesEveryElementThereAndBack) {
+  const auto device = make_cuda_device(0);
+  for (const std::int64_t count : {0, 1, 524'287, 524'288, 524'289, 1'600'003}) {
+    std::vector<float> in(static_cast<std::size_t>(count));
+    std::iota(in.begin(), in.end(), 1.0F);
+    const Tensor first = to_device(*device, in, {count});
+    const Tensor second(*device, DType::f32, {count});
+    device->copy(second, first);
+    device->zero(first);
+    EXPECT_EQ(from_device(*device, second), in) << count;
+    EXPECT_EQ(from_device(*device, first), std::vector<float>(in.size())) << count;
+  }
+}
+
+TEST(CudaDevice, RefusesACopyBetweenDifferentCountsOrTypes) {
+  const auto device = make_cuda_device(0);
+  const Tensor floats(*device, DType::f32, {4});
+  const Tensor integers(*device, DType::i32, {4});
+  const Tensor five(*device, DType::f32, {5});
+  EXPECT_THROW(device->copy(floats, integers), Error);
+  EXPECT_THROW(device->copy(floats, five), Error);
+}
+
+TEST(CudaDevice, AnUploadHasReadItsSourceWhenItReturns) {
+  const auto device = make_cuda_device(0);
+  std::vector<float> source(1000);
+  std::vector<Tensor> tensors;
+  for (int i = 0; i < 5; ++i) {
+    std::fill(source.begin(), source.end(), static_cast<float>(i));
+    tensors.push_back(to_device(*device, source, {1000}));
+  }
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_EQ(from_device(*device, tensors[static_cast<std::size_t>(i)])[999],
+              static_cast<float>(i));
+  }
+}
+
+// A host function between two kernels: it sees what the first has written, and the second sees what
+// it has written.
+TEST(CudaDevice, AHostFunctionRunsBetweenWhatIsOrderedBeforeAndAfterIt) {
+  const auto device = make_cuda_device(0);
+  for (const Stream stream : {Stream::activations, Stream::gradients, Stream::compute}) {
+    const Tensor x = to_device(*device, std::vector<float>(64, 1.0F), {1, 64});
+    const Tensor identity = to_device(*device, std::vector<float>{1.0F}, {1, 1});
+    const Tensor before(*device, DType::f32, {1, 64});
+    const Tensor after(*device, DType::f32, {1, 64});
+    ops::run(*device, Matmul{.out = before, .a = identity, .b = x});
+    device->order(Stream::compute, stream);
+    device->enqueue(stream, [&] {
+      std::vector<float> values(64);
+      const TensorView host(values.data(), DType::f32, {1, 64});
+      device->read(host, before);
+      for (float& value : values) value += 1.0F;
+      device->write(before, host);
+    });
+    device->order(stream, Stream::compute);
+    ops::run(*device, Matmul{.out = after, .a = identity, .b = before});
+    EXPECT_EQ(from_device(*device, after), std::vector<float>(64, 2.0F));
+  }
+}
+
+TEST(CudaDevice, RethrowsTheExceptionOfAStreamWhereComputeWaitsForIt) {
+  const auto device = make_cuda_device(0);
+  device->enqueue(Stream::gradients, [] { throw Error("peer gone"); });
+  EXPECT_THROW(device->order(Stream::gradients, Stream::compute), Error);
+  device->synchronize(Stream::gradients);
+}
+
+TEST(CudaDevice, NamesTheBytesThatItCannotAllocateAndGoesOn) {
+  const auto device = make_cuda_device(0);
+  try {
+    device->allocate(std::size_t{1} << 60);
+    FAIL() << "an exbibyte was granted";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("1152921504606846976"), std::string::npos)
+        << error.what();
+  }
+  const Tensor tensor = to_device(*device, std::vector<float>(3, 1.0F), {3});
+  EXPECT_EQ(from_device(*device, tensor), std::vector<float>(3, 1.0F));
+}
+
+TEST(CudaDevice, LendsHostMemoryForCopies) {
+  const auto device = make_cuda_device(0);
+  auto* memory = static_cast<float*>(device->allocate_host(16 * sizeof(float)));
+  std::iota(memory, memory + 16, 0.0F);
+  const Tensor tensor(*device, DType::f32, {16});
+  device->write(tensor, ConstTensorView(memory, DType::f32, {16}));
+  std::fill(memory, memory + 16, 0.0F);
+  device->read(TensorView(memory, DType::f32, {16}), tensor);
+  EXPECT_EQ(memory[15], 15.0F);
+  device->deallocate_host(memory);
+}
+
+TEST(CudaDevice, DescribesTheGpuWithItsBus) {
+  const auto device = make_cuda_device(0);
+  EXPECT_EQ(device->kind(), DeviceKind::cuda);
+  EXPECT_EQ(device->description().substr(0, 6), "cuda: ");
+  EXPECT_NE(device->description().find(device->bus_id()), std::string::npos);
+}
+
+TEST(CudaDevice, MoreRanksThanDevicesShareThem) {
+  const auto first = make_cuda_device(0);
+  const auto beyond = make_cuda_device(num_cuda_devices());
+  EXPECT_EQ(beyond->bus_id(), first->bus_id());
+}
+
+}  // namespace
+}  // namespace redspine
