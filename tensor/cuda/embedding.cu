@@ -79,7 +79,7 @@ struct WeightGradient {
 };
 
 // Lists the batch's tokens that are in the tile; returns how many. A stripe of a batch has a token
-// for each thread.
+// for each thread. No thread writes the list before all have come here again.
 __device__ int find_tokens(TileShared& shared, const std::int32_t* tokens, std::int64_t count,
                            std::int64_t first_row) {
   const unsigned lane = threadIdx.x % kWarpSize;
@@ -135,7 +135,6 @@ __global__ void __launch_bounds__(kTileCols) embedding_backward_kernel(WeightGra
         shared.sums[row][threadIdx.x] += widen(dout[std::int64_t{found / kTileRows} * op.cols]);
       }
     }
-    __syncthreads();  // the next batch writes the list
   }
 
   for (int row = 0; row < kTileRows; ++row) {
