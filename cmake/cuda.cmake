@@ -27,10 +27,11 @@ if(REDSPINE_CUDA_FOUND)
   set(CMAKE_CUDA_STANDARD_REQUIRED ON)
 
   # -Wconversion and -Wshadow would judge the host code that nvcc generates; they see these files
-  # when the tests compile them for the host.
+  # when the tests compile them for the host. Machine code for three architectures, in two programs
+  # of a bundle, takes a fifth of the space where it is compressed.
   add_library(redspine_cuda_options INTERFACE)
   target_compile_options(redspine_cuda_options INTERFACE
-    $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr;-Xcompiler=-Wall,-Wextra>)
+    $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr;--compress-mode=size;-Xcompiler=-Wall,-Wextra>)
   target_link_libraries(redspine_cuda_options INTERFACE CUDA::cudart CUDA::cublasLt)
 
   # cuDNN is opened when the program runs; what is needed here is its headers, and those of its

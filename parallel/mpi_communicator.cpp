@@ -6,6 +6,7 @@
 
 #include "parallel/mpi_handle.h"
 #include "parallel/partition.h"
+#include "parallel/shared_memory_all_reduce.h"
 #include "tensor/error.h"
 
 namespace redspine {
@@ -59,6 +60,7 @@ class Lane {
     MPI_Comm duplicate = MPI_COMM_NULL;
     check_mpi(MPI_Comm_dup(group.handle().communicator, &duplicate), "MPI_Comm_dup");
     handle_ = std::make_unique<RankGroup::Handle>(duplicate);
+    shared_memory_ = SharedMemoryAllReduce::make(duplicate);
   }
   Lane(const Lane&) = delete;
   Lane& operator=(const Lane&) = delete;
@@ -88,7 +90,9 @@ class Lane {
 
  private:
   void all_reduce_in_host_memory(TensorView values, ReduceOp op) const {
-    if (values.dtype() == DType::bf16) {
+    if (shared_memory_ != nullptr) {
+      shared_memory_->all_reduce(values, op);
+    } else if (values.dtype() == DType::bf16) {
       all_reduce_bf16_piece(values, op, handle_->communicator);
     } else {
       all_reduce_piece(values, op, handle_->communicator);
@@ -98,6 +102,7 @@ class Lane {
   Device& device_;
   bool is_staged_;
   std::unique_ptr<RankGroup::Handle> handle_;
+  std::unique_ptr<SharedMemoryAllReduce> shared_memory_;  // null between hosts
   void* staging_ = nullptr;  // made by the first call, since not every stream has one
 };
 

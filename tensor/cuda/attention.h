@@ -222,7 +222,8 @@ __device__ void store_rows(const RowTile<T>& to, const MicroRows<columns>& sum,
     T* row = to.row(micro_row() + r);
 #pragma unroll
     for (int group = 0; group < columns / kTile; ++group) {
-      const std::int64_t c = chunk.first + group * kTile + micro_column();
+      const int column = group * kTile + micro_column();
+      const std::int64_t c = chunk.first + column;
       if constexpr (width % kMicro == 0) {
         Floats<kMicro> values;
 #pragma unroll

@@ -78,7 +78,8 @@ __device__ void dot_rows(float (&dots)[kMicro], const RowTile<const T>& a,
     const int row = micro_row() + i;
     float dot = 0.0F;
     if (row < a.count) {
-      for (std::int64_t d = threadIdx.x % kSide * width; d < head_size; d += kSide * width) {
+      constexpr std::int64_t kStep = std::int64_t{kSide} * width;
+      for (std::int64_t d = std::int64_t{threadIdx.x % kSide} * width; d < head_size; d += kStep) {
         const Floats<width> left = load<width>(a.row(row) + d);
         const Floats<width> right = load<width>(b.row(row) + d);
 #pragma unroll

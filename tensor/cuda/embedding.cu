@@ -79,7 +79,7 @@ struct WeightGradient {
 };
 
 // Lists the batch's tokens that are in the tile; returns how many. A stripe of a batch has a token
-// for each thread.
+// for each thread. No thread writes the list before all have come here again.
 __device__ int find_tokens(TileShared& shared, const std::int32_t* tokens, std::int64_t count,
                            std::int64_t first_row) {
   const unsigned lane = threadIdx.x % kWarpSize;
@@ -88,7 +88,7 @@ __device__ int find_tokens(TileShared& shared, const std::int32_t* tokens, std::
   unsigned places[kTokensPerThread];
 #pragma unroll
   for (int stripe = 0; stripe < kTokensPerThread; ++stripe) {
-    const std::int64_t i = stripe * kTileCols + threadIdx.x;
+    const std::int64_t i = std::int64_t{stripe} * kTileCols + threadIdx.x;
     rows[stripe] = i < count ? tokens[i] - first_row : -1;
     const bool is_here = rows[stripe] >= 0 && rows[stripe] < kTileRows;
     const unsigned here = __ballot_sync(kAllLanes, is_here ? 1 : 0);
@@ -103,7 +103,7 @@ __device__ int find_tokens(TileShared& shared, const std::int32_t* tokens, std::
     for (unsigned w = 0; w < kTileWarps; ++w) {
       if (w == warp && rows[stripe] >= 0) {
         shared.found[num_found + places[stripe]] = static_cast<std::int32_t>(
-            (stripe * kTileCols + threadIdx.x) * kTileRows + rows[stripe]);
+            (std::int64_t{stripe} * kTileCols + threadIdx.x) * kTileRows + rows[stripe]);
       }
       num_found += shared.num_found[stripe][w];
     }
@@ -135,7 +135,6 @@ __global__ void __launch_bounds__(kTileCols) embedding_backward_kernel(WeightGra
         shared.sums[row][threadIdx.x] += widen(dout[std::int64_t{found / kTileRows} * op.cols]);
       }
     }
-    __syncthreads();  // the next batch writes the list
   }
 
   for (int row = 0; row < kTileRows; ++row) {

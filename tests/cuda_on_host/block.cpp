@@ -3,19 +3,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <bit>
-#include <cstring>
 #include <memory>
 #include <numeric>
 #include <string>
-#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "tests/cuda_on_host/fiber.h"
 #include "tests/cuda_on_host/random.h"
 #include "tests/cuda_on_host/shared_memory.h"
 #include "tests/cuda_on_host/symbol.h"
+#include "tests/cuda_on_host/warp.h"
 
 uint3 threadIdx{};
 uint3 blockIdx{};
@@ -25,78 +24,10 @@ dim3 gridDim;
 namespace on_host {
 namespace {
 
+constexpr unsigned kLanes = 32;
+
 // Ends a thread whose block has a fault already.
 struct Abandoned {};
-
-enum class State { not_started, running, runnable, at_barrier, at_warp_call, ended };
-
-struct Thread {
-  State state = State::not_started;
-  uint3 index{};
-  Fiber* fiber = nullptr;  // that it started in
-  Place place;             // where it waits
-  WarpRequest request{};
-  std::uint64_t result = 0;
-};
-
-// Sets of lanes, a bit each.
-struct Warp {
-  unsigned existing = 0;
-  unsigned waiting = 0;  // at a collective
-  unsigned ended = 0;
-};
-
-const char* name_of(WarpCall call) {
-  switch (call) {
-    case WarpCall::sync:
-      return "__syncwarp";
-    case WarpCall::shuffle:
-      return "__shfl_sync";
-    case WarpCall::shuffle_up:
-      return "__shfl_up_sync";
-    case WarpCall::shuffle_down:
-      return "__shfl_down_sync";
-    case WarpCall::shuffle_xor:
-      return "__shfl_xor_sync";
-    case WarpCall::ballot:
-      return "__ballot_sync";
-  }
-  return "an unknown warp collective";
-}
-
-std::string to_string(const Place& place) {
-  std::string_view file = place.file_name();
-  return fmt::format("{}:{}", file.substr(file.rfind('/') + 1), place.line());
-}
-
-bool same_place(const Place& a, const Place& b) {
-  return a.line() == b.line() && a.column() == b.column() &&
-         (a.file_name() == b.file_name() || std::strcmp(a.file_name(), b.file_name()) == 0);
-}
-
-std::string to_string(const uint3& index) {
-  return fmt::format("({},{},{})", index.x, index.y, index.z);
-}
-
-// The lane that `lane` reads from, as the PTX manual defines shfl.sync for segments of `width`.
-unsigned source_lane(const WarpRequest& request, unsigned lane) {
-  const auto width = static_cast<unsigned>(request.width);
-  const unsigned first = lane & ~(width - 1);
-  const unsigned last = first | (width - 1);
-  const auto operand = static_cast<unsigned>(request.operand);
-  switch (request.call) {
-    case WarpCall::shuffle:
-      return first | (operand & (width - 1));
-    case WarpCall::shuffle_up:
-      return lane >= first + operand ? lane - operand : lane;
-    case WarpCall::shuffle_down:
-      return lane + operand <= last ? lane + operand : lane;
-    case WarpCall::shuffle_xor:
-      return (lane ^ operand) <= last ? lane ^ operand : lane;
-    default:
-      return lane;
-  }
-}
 
 class Block {
  public:
@@ -104,37 +35,27 @@ class Block {
     grid_ = &grid;
     body_ = &body;
     random_ = Random(seed);
-    const std::size_t count = std::size_t{grid.threads.x} * grid.threads.y * grid.threads.z;
-    if (threads_.size() != count) {
-      threads_.assign(count, {});
-      warps_.assign((count + 31) / 32, {});
-      order_.resize(count);
-      std::iota(order_.begin(), order_.end(), 0U);
-      for (std::size_t i = 0; i < count; ++i) warps_[i / 32].existing |= 1U << i % 32;
-    }
-    // Blocks of as many threads may have another shape.
-    for (std::size_t i = 0; i < count; ++i) {
-      const auto n = static_cast<unsigned>(i);
-      threads_[i].index = {n % grid.threads.x, n / grid.threads.x % grid.threads.y,
-                           n / (grid.threads.x * grid.threads.y)};
+    const unsigned count = grid.threads.x * grid.threads.y * grid.threads.z;
+    threads_.resize(count);
+    warps_.assign((count + kLanes - 1) / kLanes, {});
+    for (unsigned i = 0; i < count; ++i) {
+      threads_[i].index = {i % grid.threads.x, i / grid.threads.x % grid.threads.y,
+                           i / (grid.threads.x * grid.threads.y)};
+      warps_[i / kLanes].existing |= 1U << i % kLanes;
     }
   }
 
   void run(uint3 index) {
     blockIdx = index;
-    for (Thread& thread : threads_) thread.state = State::not_started;
-    for (Warp& warp : warps_) warp.waiting = warp.ended = 0;
-    random_.shuffle(order_);
-    next_ = 0;
-    num_ended_ = 0;
-    num_at_barrier_ = 0;
-    runnable_.clear();
-    shared_memory_begin(grid_->shared_bytes);
-    while (num_ended_ < threads_.size()) {
-      if (fault_.empty() && runnable_.empty() && next_ == threads_.size()) report_standstill();
-      if (!fault_.empty()) break;
-      resume_one();
+    warp_ = random_.below(warps_.size());
+    for (Warp& warp : warps_) {
+      warp = {.existing = warp.existing, .not_started = warp.existing};
     }
+    num_at_barrier_ = 0;
+    num_ended_ = 0;
+    shared_memory_begin(grid_->shared_bytes);
+    go_on(main_);
+    if (fault_.empty() && num_ended_ < threads_.size()) report_standstill();
     if (fault_.empty() && !shared_memory_is_intact(grid_->shared_bytes)) {
       report(fmt::format("wrote behind its {} bytes of shared memory", grid_->shared_bytes));
     }
@@ -150,31 +71,32 @@ class Block {
     barrier_place_ = place;
     if (++num_at_barrier_ == threads_.size()) {
       num_at_barrier_ = 0;
-      release_all_but(self);
+      for (Warp& warp : warps_) warp.runnable |= std::exchange(warp.at_barrier, 0);
       return;
     }
-    wait(self, State::at_barrier, place);
+    self.place = place;
+    warps_[number_of(self) / kLanes].at_barrier |= 1U << number_of(self) % kLanes;
+    wait(self);
   }
 
   std::uint64_t warp_collective(const WarpRequest& request) {
     Thread& self = *current_;
-    const auto number = static_cast<std::size_t>(current_ - threads_.data());
-    Warp& warp = warps_[number / 32];
-    Thread* lanes = threads_.data() + number / 32 * 32;
-    const auto lane = static_cast<unsigned>(number % 32);
+    const unsigned lane = number_of(self) % kLanes;
     const unsigned bit = 1U << lane;
+    Warp& warp = warps_[number_of(self) / kLanes];
+    Thread* lanes = &self - lane;
     self.request = request;
     check_mask(self, warp, bit);
     const unsigned others = request.mask & ~bit;
-    const unsigned waiting = others & warp.waiting;
-    if (waiting != others) {
+    const unsigned present = others & warp.at_call;
+    if (present != others) {
       // One of those who wait for this lane stands for all: at the end each is compared.
-      if (waiting != 0) {
-        const Thread& peer = lanes[std::countr_zero(waiting)];
+      if (present != 0) {
+        const Thread& peer = lanes[std::countr_zero(present)];
         if ((peer.request.mask & bit) != 0) check_same_call(self, peer);
       }
-      warp.waiting |= bit;
-      wait(self, State::at_warp_call, request.place);
+      warp.at_call |= bit;
+      wait(self);
       return self.result;
     }
     for (unsigned rest = others; rest != 0; rest &= rest - 1) {
@@ -184,65 +106,85 @@ class Block {
       const auto other = static_cast<unsigned>(std::countr_zero(rest));
       lanes[other].result = result(lanes, other);
     }
-    warp.waiting &= ~others;
-    for (unsigned rest = others; rest != 0; rest &= rest - 1) {
-      make_runnable(lanes[std::countr_zero(rest)]);
-    }
+    warp.at_call &= ~others;
+    warp.runnable |= others;
     return self.result;
   }
 
  private:
   // A fiber runs threads from start to end, until one of them blocks in it.
-  void fiber_body(Fiber*& self) {
+  void fiber_body(Fiber& self) {
     while (true) {
-      while (fault_.empty() && next_ < threads_.size()) {
-        Thread& thread = threads_[order_[next_++]];
-        thread.fiber = self;
-        go_on(thread);
-        try {
-          (*body_)();
-        } catch (const Abandoned&) {
-        } catch (const std::exception& error) {
-          if (fault_.empty()) report(fmt::format("{} threw: {}", name(thread), error.what()));
-        }
-        thread.state = State::ended;
-        ++num_ended_;
-        const auto number = static_cast<std::size_t>(&thread - threads_.data());
-        warps_[number / 32].ended |= 1U << number % 32;
+      Thread& thread = *std::exchange(to_start_, nullptr);
+      thread.fiber = &self;
+      try {
+        (*body_)();
+      } catch (const Abandoned&) {  // NOLINT(bugprone-empty-catch): the fault is told already
+      } catch (const std::exception& error) {
+        if (fault_.empty()) report(fmt::format("{} threw: {}", name(thread), error.what()));
       }
-      idle_.push_back(self);
-      self->suspend();
+      warps_[number_of(thread) / kLanes].ended |= 1U << number_of(thread) % kLanes;
+      ++num_ended_;
+      if (choose_next() && to_start_ != nullptr) continue;
+      idle_.push_back(&self);
+      self.switch_to(next_fiber());
     }
   }
 
-  void resume_one() {
-    // Threads that have not started and those that may go on, in turns that the seed decides.
-    const std::size_t num_new = threads_.size() - next_;
-    if (!runnable_.empty() && (num_new == 0 || random_.below(2) == 0)) {
-      const std::size_t chosen = random_.below(runnable_.size());
-      std::swap(runnable_[chosen], runnable_.back());
-      Thread* thread = runnable_.back();
-      runnable_.pop_back();
-      Fiber* fiber = thread->fiber;
-      go_on(*thread);
-      fiber->resume();
-    } else {
-      idle_fiber().resume();
+  // Chooses the thread that goes on: of the current warp, or when that can't, of a random one.
+  // False where none can, or where none shall since there is a fault.
+  bool choose_next() {
+    current_ = nullptr;
+    if (!fault_.empty()) return false;
+    const std::uint64_t random = random_.next();
+    std::size_t number = warp_;
+    if (!can_go_on(warps_[number])) {
+      number = (random >> 32) * warps_.size() >> 32;
+      for (std::size_t tried = 0; !can_go_on(warps_[number]); ++tried) {
+        if (tried == warps_.size()) return false;
+        number = (number + 1) % warps_.size();
+      }
     }
+    Warp& warp = warps_[number];
+    const unsigned candidates = warp.runnable | warp.not_started;
+    const auto first = static_cast<int>(random % kLanes);
+    const unsigned lane = (static_cast<unsigned>(std::countr_zero(std::rotr(candidates, first))) +
+                           static_cast<unsigned>(first)) %
+                          kLanes;
+    const unsigned bit = 1U << lane;
+    warp_ = number;
+    current_ = &threads_[number * kLanes + lane];
+    threadIdx = current_->index;
+    if ((warp.not_started & bit) != 0) to_start_ = current_;
+    warp.not_started &= ~bit;
+    warp.runnable &= ~bit;
+    return true;
   }
 
-  void go_on(Thread& thread) {
-    thread.state = State::running;
-    current_ = &thread;
-    threadIdx = thread.index;
+  static bool can_go_on(const Warp& warp) { return (warp.runnable | warp.not_started) != 0; }
+
+  // Where the thread that was chosen goes on; without one, where the block was started.
+  Fiber& next_fiber() {
+    if (current_ == nullptr) return main_;
+    return to_start_ != nullptr ? idle_fiber() : *current_->fiber;
+  }
+
+  // Leaves `from` for the thread that is chosen.
+  void go_on(Fiber& from) {
+    choose_next();
+    from.switch_to(next_fiber());
+  }
+
+  void wait(Thread& self) {
+    go_on(*self.fiber);
+    if (!fault_.empty()) throw Abandoned{};
   }
 
   Fiber& idle_fiber() {
     if (idle_.empty()) {
-      // The fiber learns where it lies when it starts, which is after its creation.
-      fibers_.push_back(nullptr);
+      // The fiber learns which one it is when it starts, which is after its creation.
       auto slot = std::make_shared<Fiber*>(nullptr);
-      fibers_.back() = std::make_unique<Fiber>([this, slot] { fiber_body(*slot); });
+      fibers_.push_back(std::make_unique<Fiber>([this, slot] { fiber_body(**slot); }));
       *slot = fibers_.back().get();
       return *fibers_.back();
     }
@@ -251,102 +193,77 @@ class Block {
     return *fiber;
   }
 
-  void wait(Thread& self, State state, Place place) {
-    self.state = state;
-    self.place = place;
-    self.fiber->suspend();
-    if (!fault_.empty()) throw Abandoned{};
-  }
-
-  void make_runnable(Thread& thread) {
-    thread.state = State::runnable;
-    runnable_.push_back(&thread);
-  }
-
-  void release_all_but(const Thread& self) {
-    for (Thread& thread : threads_) {
-      if (&thread != &self) make_runnable(thread);
-    }
-  }
-
   // May `self`, lane `bit` of its warp, call a collective with this mask at all?
   void check_mask(const Thread& self, const Warp& warp, unsigned bit) {
     const WarpRequest& request = self.request;
     if ((request.mask & bit) == 0) {
       fail(fmt::format("{} is not in the mask {:#x} of its {}", name(self), request.mask,
-                       call_of(request)));
+                       to_string(request)));
     }
     if ((request.mask & ~warp.existing) != 0) {
       fail(fmt::format("{} calls {} with mask {:#x}, but its warp has {} lanes", name(self),
-                       call_of(request), request.mask, std::popcount(warp.existing)));
+                       to_string(request), request.mask, std::popcount(warp.existing)));
     }
     if ((request.mask & warp.ended) != 0) {
-      const auto ended = std::countr_zero(request.mask & warp.ended);
-      fail(fmt::format("{} waits at {} for lane {}, which has ended", name(self), call_of(request),
-                       ended));
+      fail(fmt::format("{} waits at {} for lane {}, which has ended", name(self),
+                       to_string(request), std::countr_zero(request.mask & warp.ended)));
     }
   }
 
-  static std::string call_of(const WarpRequest& request) {
-    return fmt::format("{} of {}", name_of(request.call), to_string(request.place));
+  void check_same_call(const Thread& self, const Thread& peer) {
+    if (same_call(self.request, peer.request)) return;
+    fail(fmt::format("a warp is divided: {} is at {} with mask {:#x}, {} at {} with mask {:#x}",
+                     name(self), to_string(self.request), self.request.mask, name(peer),
+                     to_string(peer.request), peer.request.mask));
   }
 
-  std::uint64_t result(const Thread* warp, unsigned lane) {
-    const WarpRequest& request = warp[lane].request;
+  std::uint64_t result(const Thread* lanes, unsigned lane) {
+    const WarpRequest& request = lanes[lane].request;
     if (request.call == WarpCall::ballot) {
       std::uint64_t votes = 0;
-      for (unsigned other = 0; other < 32; ++other) {
-        if ((request.mask >> other & 1U) != 0) votes |= warp[other].request.value << other;
+      for (unsigned rest = request.mask; rest != 0; rest &= rest - 1) {
+        const int other = std::countr_zero(rest);
+        votes |= lanes[other].request.value << other;
       }
       return votes;
     }
     const unsigned source = source_lane(request, lane);
     if ((request.mask >> source & 1U) == 0) {
-      fail(fmt::format("{} reads by {} at {} from lane {}, which mask {:#x} leaves out",
-                       name(warp[lane]), name_of(request.call), to_string(request.place), source,
-                       request.mask));
+      fail(fmt::format("{} reads by {} from lane {}, which mask {:#x} leaves out",
+                       name(lanes[lane]), to_string(request), source, request.mask));
     }
-    return warp[source].request.value;
+    return lanes[source].request.value;
   }
 
-  void check_same_call(const Thread& self, const Thread& peer) {
-    const WarpRequest& mine = self.request;
-    const WarpRequest& other = peer.request;
-    if (mine.call == other.call && mine.mask == other.mask && mine.width == other.width &&
-        same_place(mine.place, other.place)) {
-      return;
-    }
-    fail(fmt::format(
-        "a warp is divided: {} is at {} of {} with mask {:#x}, {} at {} of {} with mask {:#x}",
-        name(self), name_of(mine.call), to_string(mine.place), mine.mask, name(peer),
-        name_of(other.call), to_string(other.place), other.mask));
-  }
-
+  // Nobody can go on, but not all have ended: who waits, and who does not come?
   void report_standstill() {
-    const Thread* waiting = nullptr;
-    const Thread* missing = nullptr;
-    for (const Thread& thread : threads_) {
-      if (thread.state == State::ended) {
-        missing = &thread;
-      } else if (waiting == nullptr) {
-        waiting = &thread;
-      }
+    const Thread* at_barrier = find(&Warp::at_barrier);
+    const Thread* at_call = find(&Warp::at_call);
+    const Thread* ended = find(&Warp::ended);
+    const Thread& waiting = at_barrier != nullptr ? *at_barrier : *at_call;
+    const std::string where = at_barrier != nullptr
+                                  ? "__syncthreads of " + to_string(at_barrier->place)
+                                  : to_string(at_call->request);
+    std::string missing = "nobody else can go on";
+    if (ended != nullptr) {
+      missing = name(*ended) + " has ended without coming there";
+    } else if (at_barrier != nullptr && at_call != nullptr) {
+      missing = fmt::format("{} waits at {}", name(*at_call), to_string(at_call->request));
     }
-    for (const Thread& thread : threads_) {
-      if (missing == nullptr && thread.state != waiting->state) missing = &thread;
-    }
-    report(fmt::format("{} waits at {}, and {} {}", name(*waiting), wait_of(*waiting),
-                       missing == nullptr ? "nobody" : name(*missing),
-                       missing == nullptr               ? "else can go on"
-                       : missing->state == State::ended ? "has ended without coming there"
-                                                        : "waits at " + wait_of(*missing)));
+    report(fmt::format("{} waits at {}, and {}", name(waiting), where, missing));
   }
 
-  static std::string wait_of(const Thread& thread) {
-    return fmt::format(
-        "{} of {}",
-        thread.state == State::at_barrier ? "__syncthreads" : name_of(thread.request.call),
-        to_string(thread.place));
+  // The first thread in this set of its warp, or null.
+  const Thread* find(unsigned Warp::*set) const {
+    for (std::size_t i = 0; i < warps_.size(); ++i) {
+      const unsigned lanes = warps_[i].*set;
+      if (lanes != 0) return &threads_[i * kLanes + static_cast<unsigned>(std::countr_zero(lanes))];
+    }
+    return nullptr;
+  }
+
+  unsigned number_of(const Thread& thread) const {
+    return static_cast<unsigned>(&thread - threads_.data());
   }
 
   static std::string name(const Thread& thread) { return "thread " + to_string(thread.index); }
@@ -363,13 +280,12 @@ class Block {
   }
 
   [[noreturn]] void abandon() {
-    for (Thread& thread : threads_) {
-      if (thread.state == State::at_barrier || thread.state == State::at_warp_call ||
-          thread.state == State::runnable) {
-        Fiber* fiber = thread.fiber;
-        go_on(thread);
-        fiber->resume();
-      }
+    for (std::size_t i = 0; i < threads_.size(); ++i) {
+      const Warp& warp = warps_[i / kLanes];
+      const unsigned bit = 1U << i % kLanes;
+      if (((warp.at_barrier | warp.at_call | warp.runnable) & bit) == 0) continue;
+      current_ = &threads_[i];
+      main_.switch_to(*current_->fiber);
     }
     throw KernelFault(std::exchange(fault_, {}));
   }
@@ -379,20 +295,19 @@ class Block {
   Random random_{0};
   std::vector<Thread> threads_;  // x varies fastest, as in a warp
   std::vector<Warp> warps_;
-  std::vector<unsigned> order_;  // in which the threads start
-  std::size_t next_ = 0;         // in order_
+  std::size_t warp_ = 0;        // that ran last
+  Thread* current_ = nullptr;   // that runs
+  Thread* to_start_ = nullptr;  // the current one, if it has not started
   std::size_t num_ended_ = 0;
   std::size_t num_at_barrier_ = 0;
   Place barrier_place_;
-  std::vector<Thread*> runnable_;
-  Thread* current_ = nullptr;
   std::string fault_;
+  Fiber main_;  // where `run` was called
   std::vector<std::unique_ptr<Fiber>> fibers_;
   std::vector<Fiber*> idle_;
 };
 
-// The OS thread that plays the device has one; it lives as long as the process, as fibers that
-// wait for their next thread cannot be destroyed.
+// The OS thread that plays the device has one; it lives as long as the process, as its fibers do.
 Block& block() {
   static Block* const kBlock = new Block;
   return *kBlock;

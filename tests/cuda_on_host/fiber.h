@@ -1,5 +1,5 @@
-// A function with a stack of its own that can stop in the middle and be resumed: what a CUDA
-// thread runs in. Owned by one OS thread; AddressSanitizer is told of every change of stacks.
+// A stack of its own that can be left in the middle and entered again: what a CUDA thread runs on.
+// Owned by one OS thread; AddressSanitizer is told of every change of stacks.
 #pragma once
 
 #include <boost/context/fiber.hpp>
@@ -10,31 +10,24 @@ namespace on_host {
 
 class Fiber {
  public:
-  /// `body` starts with the first `resume`; it must not throw.
+  /// The stack of the calling OS thread.
+  Fiber();
+  /// `body` starts when the fiber is first switched to. It must neither throw nor return, so the
+  /// fiber lives as long as the process.
   explicit Fiber(std::function<void()> body);
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
-  /// The body must have returned.
-  ~Fiber() = default;
 
-  /// Returns when the body suspends itself or returns.
-  void resume();
-  /// Called by the body: back to the one who resumed it.
-  void suspend();
+  /// Called on this fiber: goes on in `next`, and returns when somebody switches back.
+  void switch_to(Fiber& next);
 
  private:
-  void enter();
-
   std::function<void()> body_;
-  boost::context::fiber fiber_;
-  boost::context::fiber caller_;
-  // What AddressSanitizer needs to know of the two stacks.
+  boost::context::fiber suspended_;  // empty while it runs
+  // What AddressSanitizer needs to know.
   const void* stack_ = nullptr;
   std::size_t stack_bytes_ = 0;
-  const void* caller_stack_ = nullptr;
-  std::size_t caller_stack_bytes_ = 0;
   void* fake_stack_ = nullptr;
-  void* caller_fake_stack_ = nullptr;
 };
 
 }  // namespace on_host

@@ -18,7 +18,8 @@ class Random {
     state_ += 0x9E3779B97F4A7C15U;
     return redspine::mix64(state_);
   }
-  /// Below `count`, which is at least 1 and at most 2^32. A product is far cheaper than a remainder.
+  /// Below `count`, which is at least 1 and at most 2^32. A product is far cheaper than a
+  /// remainder.
   std::uint64_t below(std::uint64_t count) { return (next() >> 32) * count >> 32; }
 
   template <class T>

@@ -85,7 +85,7 @@ TEST_F(CudaOnHost, AThreadThatEndsWithoutTheBarrierIsNamed) {
   launch(stream, kOneBlock, half_block_barrier_kernel);
   EXPECT_THAT(outcome(), AllOf(HasSubstr("kernel half_block_barrier_kernel, block (0,0,0)"),
                                HasSubstr("thread (0,0,0) waits at __syncthreads of "),
-                               HasSubstr("thread (63,0,0) has ended")));
+                               HasSubstr("thread (32,0,0) has ended")));
 }
 
 __global__ void two_barriers_kernel() {

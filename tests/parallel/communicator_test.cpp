@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "parallel/nccl_communicator.h"
+#include "tensor/error.h"
 #include "tests/support/far_device.h"
 #include "tests/support/mpi_main.h"
 #include "tests/support/random_tensor.h"
@@ -114,6 +115,21 @@ TEST_P(CommunicatorOn, RoundsASumOfBf16OnceOnTheWayThroughTheHost) {
   const auto expected = static_cast<float>(BFloat16(1.0F + (size - 1.0F) * 0x1p-8F));
   const bool is_nccl = GetParam().collectives == Collectives::nccl;
   EXPECT_NEAR(sum, expected, is_nccl ? size * 0x1p-8F : 0.0F);
+}
+
+TEST(MpiCommunicator, NamesLengthsThatDifferBetweenTheRanksOfAHost) {
+  if (world().size() == 1) return;
+  const auto device = make_cpu_device(1);
+  const auto communicator = make_communicator(world(), *device, Collectives::mpi);
+  const Tensor values = tensor_of(*device, world().rank() == 0 ? 11 : 10, 1);
+  try {
+    communicator->all_reduce(values, ReduceOp::sum, Stream::compute);
+    FAIL() << "calls that differ were accepted";
+  } catch (const Error& error) {
+    const std::string text = error.what();
+    EXPECT_NE(text.find("44"), std::string::npos) << text;
+    EXPECT_NE(text.find("40"), std::string::npos) << text;
+  }
 }
 
 TEST_P(CommunicatorOn, TakesALongBufferInPieces) {

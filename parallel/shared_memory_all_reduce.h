@@ -1,0 +1,46 @@
+// All-reduce between ranks of one host through memory that they share: each rank reduces its share
+// of a piece for all. Copies are those of memory alone, and pieces stay in the caches.
+//
+// Owns its mapping. Construction is collective over the communicator, and so are the calls, by one
+// thread at a time; destruction is local. A rank that waits sleeps; one that died is the launcher's
+// to notice, which ends those who wait.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "parallel/rank_group.h"
+#include "tensor/view.h"
+
+namespace redspine {
+
+class SharedMemoryAllReduce {
+ public:
+  /// Null on every rank where the ranks are on several hosts, or where one cannot have the memory.
+  static std::unique_ptr<SharedMemoryAllReduce> make(MPI_Comm communicator);
+  SharedMemoryAllReduce(const SharedMemoryAllReduce&) = delete;
+  SharedMemoryAllReduce& operator=(const SharedMemoryAllReduce&) = delete;
+  ~SharedMemoryAllReduce();
+
+  /// In place, in host memory; ranks are added in ascending order, bf16 in f32 and rounded once.
+  /// Throws Error where the ranks' calls differ in their length.
+  void all_reduce(TensorView values, ReduceOp op);
+
+ private:
+  struct Header;
+  SharedMemoryAllReduce(void* mapping, int rank, int size);
+
+  std::byte* contribution_of(int rank) const;
+  std::byte* result() const;
+  void reduce_piece(TensorView piece, ReduceOp op);
+
+  void* mapping_;
+  int rank_;
+  int size_;
+  std::uint32_t num_pieces_ = 0;  // so far
+};
+
+}  // namespace redspine
