@@ -36,13 +36,13 @@ void run_grid(const Grid& grid, const std::function<void()>& thread_body, std::u
 
 inline constexpr std::size_t kMaxSharedBytes = std::size_t{227} << 10;
 
-enum class WarpCall { sync, shuffle, shuffle_up, shuffle_down, shuffle_xor, ballot };
+enum class WarpCall { sync, shuffle, shuffle_xor, ballot };
 
 struct WarpRequest {
   WarpCall call;
   unsigned mask;
   std::uint64_t value = 0;
-  int operand = 0;  // of a shuffle: the lane, the distance or the mask
+  int operand = 0;  // of a shuffle: the lane or the mask
   int width = 32;
   Place place;
 };

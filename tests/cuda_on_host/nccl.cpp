@@ -9,7 +9,9 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <vector>
 
 #include "tests/cuda_on_host/block.h"
 #include "tests/cuda_on_host/device_memory.h"
@@ -120,7 +122,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* communicator, int num_ranks, ncc
   auto made = std::make_unique<ncclComm>();
   made->peers = std::make_shared<Peers>(
       meeting, on_host::Member{.rank = rank, .num_ranks = num_ranks, .device = device});
-  made->peers->meet(made->peers);
+  made->peers->meet();
   made->is_blocking = config == nullptr || config->blocking != 0;
   *communicator = made.release();
   if (!(*communicator)->is_blocking) return ncclInProgress;
@@ -142,6 +144,10 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t communicator, ncclResult_t* state)
 ncclResult_t ncclCommAbort(ncclComm_t communicator) {
   if (communicator == nullptr) return ncclSuccess;
   communicator->peers->abort();
+  static auto* const kAborted = new std::vector<std::shared_ptr<Peers>>;  // MPI may write there
+  static std::mutex mutex;
+  const std::scoped_lock lock(mutex);
+  kAborted->push_back(communicator->peers);
   delete communicator;
   return ncclSuccess;
 }

@@ -2,6 +2,7 @@
 
 #include <cuda_bf16.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -115,10 +116,34 @@ int world_rank() {
   return rank;
 }
 
-Peers::Peers(const Meeting& meeting, const Member& self) : meeting_(meeting), self_(self) {}
+struct Peers::Messages {
+  explicit Messages(int num_ranks)
+      : everyone(static_cast<std::size_t>(num_ranks)),
+        announcements(static_cast<std::size_t>(num_ranks)) {}
 
-void Peers::meet(std::shared_ptr<Peers> self) {
-  thread_ = std::thread([self = std::move(self)] { self->run(); });
+  Introduction mine{};
+  std::vector<Introduction> everyone;
+  Announcement announcement{};
+  std::vector<Announcement> announcements;
+};
+
+Peers::Peers(const Meeting& meeting, const Member& self)
+    : meeting_(meeting), self_(self), messages_(std::make_unique<Messages>(self.num_ranks)) {}
+
+Peers::~Peers() = default;
+
+void Peers::meet() {
+  thread_ = std::thread([this] { run(); });
+}
+
+bool Peers::arrives(MPI_Request& request) const {
+  constexpr unsigned kPollMicroseconds = 50;
+  int is_done = 0;
+  while (MPI_Test(&request, &is_done, MPI_STATUS_IGNORE) == MPI_SUCCESS && is_done == 0) {
+    if (is_aborted()) return false;
+    usleep(kPollMicroseconds);
+  }
+  return true;
 }
 
 void Peers::start(const Collective& collective) {
@@ -153,7 +178,7 @@ void Peers::abort() {
     is_aborted_ = true;
     wake_.notify_one();
   }
-  thread_.detach();  // it may wait for a rank that never comes
+  thread_.join();
 }
 
 void Peers::leave() {
@@ -198,33 +223,35 @@ bool Peers::meet_others() {
   const int to_root = kFirstTag + 3 * meeting_.number;
   const int from_root = to_root + 1;
   const int creation = to_root + 2;
-  const auto size = static_cast<std::size_t>(self_.num_ranks);
-  Introduction mine{.member = self_, .world_rank = world_rank(), .host = {}};
+  const auto bytes = static_cast<int>(sizeof(Introduction));
+  Introduction& mine = messages_->mine;
+  std::vector<Introduction>& everyone = messages_->everyone;
+  mine = {.member = self_, .world_rank = world_rank(), .host = {}};
   int length = 0;
   MPI_Get_processor_name(mine.host, &length);
 
-  std::vector<Introduction> everyone(size);
   MPI_Request sent = MPI_REQUEST_NULL;
-  MPI_Isend(&mine, sizeof mine, MPI_BYTE, meeting_.root, to_root, MPI_COMM_WORLD, &sent);
+  MPI_Request received = MPI_REQUEST_NULL;
+  MPI_Isend(&mine, bytes, MPI_BYTE, meeting_.root, to_root, MPI_COMM_WORLD, &sent);
   if (mine.world_rank == meeting_.root) {
     for (Introduction& introduction : everyone) {
-      MPI_Recv(&introduction, sizeof introduction, MPI_BYTE, MPI_ANY_SOURCE, to_root,
-               MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      MPI_Irecv(&introduction, bytes, MPI_BYTE, MPI_ANY_SOURCE, to_root, MPI_COMM_WORLD, &received);
+      if (!arrives(received)) return false;
     }
     std::sort(everyone.begin(), everyone.end(), [](const Introduction& a, const Introduction& b) {
       return a.member.rank < b.member.rank;
     });
-    const std::vector<Introduction> told = everyone;
-    for (const Introduction& introduction : told) {
+    for (const Introduction& introduction : everyone) {
       if (introduction.world_rank == meeting_.root) continue;
-      MPI_Send(told.data(), static_cast<int>(size * sizeof mine), MPI_BYTE, introduction.world_rank,
+      MPI_Send(everyone.data(), self_.num_ranks * bytes, MPI_BYTE, introduction.world_rank,
                from_root, MPI_COMM_WORLD);
     }
   } else {
-    MPI_Recv(everyone.data(), static_cast<int>(size * sizeof mine), MPI_BYTE, meeting_.root,
-             from_root, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Irecv(everyone.data(), self_.num_ranks * bytes, MPI_BYTE, meeting_.root, from_root,
+              MPI_COMM_WORLD, &received);
+    if (!arrives(received)) return false;
   }
-  MPI_Wait(&sent, MPI_STATUS_IGNORE);
+  if (!arrives(sent)) return false;
   const std::string why_not = objection(everyone);
   if (!why_not.empty()) {
     fail(ncclInvalidUsage, why_not);
@@ -243,12 +270,16 @@ bool Peers::meet_others() {
 }
 
 void Peers::run_collective(const Collective& collective) {
-  const Announcement mine{.number = ++num_collectives_,
-                          .count = collective.count,
-                          .type = collective.type,
-                          .op = collective.op};
-  std::vector<Announcement> all(static_cast<std::size_t>(self_.num_ranks));
-  MPI_Allgather(&mine, sizeof mine, MPI_BYTE, all.data(), sizeof mine, MPI_BYTE, communicator_);
+  Announcement& mine = messages_->announcement;
+  std::vector<Announcement>& all = messages_->announcements;
+  mine = {.number = ++num_collectives_,
+          .count = collective.count,
+          .type = collective.type,
+          .op = collective.op};
+  MPI_Request exchanged = MPI_REQUEST_NULL;
+  MPI_Iallgather(&mine, sizeof mine, MPI_BYTE, all.data(), sizeof mine, MPI_BYTE, communicator_,
+                 &exchanged);
+  if (!arrives(exchanged)) return;
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
     if (all[rank] == mine) continue;
     fail(ncclInvalidUsage, fmt::format("rank {} calls {}, rank {} calls {}", self_.rank,
@@ -264,8 +295,12 @@ void Peers::run_collective(const Collective& collective) {
   const MPI_Datatype type = mpi_type(collective.type);
   const bool is_root = self_.rank == 0;
   const void* from = is_root && collective.from == collective.to ? MPI_IN_PLACE : collective.from;
-  MPI_Reduce(from, is_root ? collective.to : nullptr, count, type, op, 0, communicator_);
-  MPI_Bcast(collective.to, count, type, 0, communicator_);
+  MPI_Request reduced = MPI_REQUEST_NULL;
+  MPI_Ireduce(from, is_root ? collective.to : nullptr, count, type, op, 0, communicator_, &reduced);
+  if (!arrives(reduced)) return;
+  MPI_Request spread = MPI_REQUEST_NULL;
+  MPI_Ibcast(collective.to, count, type, 0, communicator_, &spread);
+  if (!arrives(spread)) return;
   if (is_bf16) MPI_Op_free(&op);
 }
 

@@ -40,10 +40,10 @@ int world_rank();
 class Peers {
  public:
   Peers(const Meeting& meeting, const Member& self);
+  ~Peers();
 
-  /// Starts the thread, which first waits for the other ranks. It shares `self`, this object: a
-  /// rank that never comes would otherwise keep it waiting for memory that is gone.
-  void meet(std::shared_ptr<Peers> self);
+  /// Starts the thread, which first waits for the other ranks.
+  void meet();
 
   /// The device's side: one collective at a time.
   void start(const Collective& collective);
@@ -53,7 +53,8 @@ class Peers {
   std::string failure() const;
   bool is_aborted() const;
 
-  /// Nobody waits for the other ranks any more.
+  /// Nobody waits for the other ranks any more. MPI may still write what they send into this
+  /// object, so it must live as long as the process.
   void abort();
   /// When all collectives are done: with the other ranks, gives back what MPI holds.
   void leave();
@@ -61,13 +62,19 @@ class Peers {
  private:
   void run();
   bool meet_others();
+  /// Waits until the request is done; false where abort came first.
+  bool arrives(MPI_Request& request) const;
   void run_collective(const Collective& collective);
   void fail(ncclResult_t state, const std::string& text);
+
+  /// What goes to the other ranks and comes from them.
+  struct Messages;
 
   const Meeting meeting_;
   const Member self_;
   MPI_Comm communicator_ = MPI_COMM_NULL;
   std::size_t num_collectives_ = 0;
+  std::unique_ptr<Messages> messages_;
   std::thread thread_;
 
   mutable std::mutex mutex_;  // of everything below

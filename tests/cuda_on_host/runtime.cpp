@@ -188,11 +188,6 @@ cudaError_t cudaGetLastError() {
   return fault != cudaSuccess ? fault : std::exchange(on_host::last_error, cudaSuccess);
 }
 
-cudaError_t cudaPeekAtLastError() {
-  const cudaError_t fault = queue().fault();
-  return fault != cudaSuccess ? fault : on_host::last_error;
-}
-
 cudaError_t cudaDriverGetVersion(int* version) {
   *version = 13000;
   return cudaSuccess;
@@ -282,10 +277,6 @@ cudaError_t cudaFree(void* memory) {
 cudaError_t cudaHostAlloc(void** memory, std::size_t bytes, unsigned) {
   *memory = bytes == 0 ? nullptr : pinned_memory().allocate(bytes);
   return told(*memory == nullptr && bytes > 0 ? cudaErrorMemoryAllocation : cudaSuccess);
-}
-
-cudaError_t cudaMallocHost(void** memory, std::size_t bytes) {
-  return cudaHostAlloc(memory, bytes, cudaHostAllocDefault);
 }
 
 cudaError_t cudaFreeHost(void* memory) {

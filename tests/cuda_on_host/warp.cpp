@@ -14,10 +14,6 @@ const char* name_of(WarpCall call) {
       return "__syncwarp";
     case WarpCall::shuffle:
       return "__shfl_sync";
-    case WarpCall::shuffle_up:
-      return "__shfl_up_sync";
-    case WarpCall::shuffle_down:
-      return "__shfl_down_sync";
     case WarpCall::shuffle_xor:
       return "__shfl_xor_sync";
     case WarpCall::ballot:
@@ -36,10 +32,6 @@ unsigned source_lane(const WarpRequest& request, unsigned lane) {
   switch (request.call) {
     case WarpCall::shuffle:
       return first | (operand & (width - 1));
-    case WarpCall::shuffle_up:
-      return lane >= first + operand ? lane - operand : lane;
-    case WarpCall::shuffle_down:
-      return lane + operand <= last ? lane + operand : lane;
     case WarpCall::shuffle_xor:
       return (lane ^ operand) <= last ? lane ^ operand : lane;
     default:

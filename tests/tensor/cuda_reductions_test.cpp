@@ -166,7 +166,7 @@ TEST_F(CudaReductions, SumOfSquaresEqualsTheCpus) {
           ops::run(device, op);
           return {op.sum};
         },
-        {.relative_to_largest = 1e-14});
+        {.relative_to_largest = 1e-13});
   }
 }
 

@@ -6,13 +6,8 @@
 #include <cmath>
 #include <cstdint>
 
-#include "tests/cuda_on_host/vector_types.h"
-
 struct alignas(2) __nv_bfloat16 {
   std::uint16_t bits;
-};
-struct alignas(4) __nv_bfloat162 {
-  __nv_bfloat16 x, y;
 };
 
 inline float __bfloat162float(__nv_bfloat16 value) {
@@ -26,13 +21,4 @@ inline __nv_bfloat16 __float2bfloat16_rn(float value) {
 }
 inline __nv_bfloat16 __float2bfloat16(float value) { return __float2bfloat16_rn(value); }
 
-inline __nv_bfloat162 __floats2bfloat162_rn(float x, float y) {
-  return {__float2bfloat16_rn(x), __float2bfloat16_rn(y)};
-}
-inline float2 __bfloat1622float2(__nv_bfloat162 value) {
-  return {__bfloat162float(value.x), __bfloat162float(value.y)};
-}
-inline float __low2float(__nv_bfloat162 value) { return __bfloat162float(value.x); }
-inline float __high2float(__nv_bfloat162 value) { return __bfloat162float(value.y); }
 inline unsigned short __bfloat16_as_ushort(__nv_bfloat16 value) { return value.bits; }
-inline __nv_bfloat16 __ushort_as_bfloat16(unsigned short bits) { return {bits}; }
