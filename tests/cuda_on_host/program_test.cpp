@@ -27,8 +27,8 @@ train: {steps: 5}
 
 struct Job {
   int num_ranks = 1;
-  std::string settings;
-  std::string environment;
+  std::string settings{};
+  std::string environment{};
 };
 
 class ProgramOnHost : public ::testing::Test {
