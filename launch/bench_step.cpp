@@ -64,7 +64,7 @@ StepFloor step_floor(const Config& config, const RankGroup& world,
   const auto length = static_cast<double>(config.batch.sequence_length);
   const double attention_flops =
       7.0 * rows * (length + 1.0) *
-      static_cast<double>(config.model.hidden_size / tensor_size * config.model.num_layers);
+      static_cast<double>(config.model.hidden_size * config.model.num_layers) / tensor_size;
   const auto vocabulary =
       static_cast<double>(partition(config.model.vocab_size, tensor_size, tensor_rank).size());
   return {.products = products_seconds,

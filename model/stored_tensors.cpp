@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cassert>
-#include <cstring>
 #include <utility>
+
+#include "tensor/transpose_square.h"
 
 namespace redspine {
 namespace {
@@ -187,48 +187,15 @@ struct Matrix {
   std::int64_t row_stride;
 };
 
-constexpr int kLanes = 8;
-using Lanes [[gnu::vector_size(kLanes * sizeof(float))]] = float;
-using Square = std::array<Lanes, kLanes>;
-
-// Of each 2 x 2 squares of kStep x kStep elements, swaps the two that are off the diagonal.
-template <int kStep, int... kLane>
-[[gnu::always_inline]] inline void swap_off_diagonal(
-    Square& square, std::integer_sequence<int, kLane...> /*lanes*/) {
-  for (std::size_t i = 0; i < kLanes; ++i) {
-    if ((i & kStep) != 0) continue;
-    const Lanes upper = square[i];
-    const Lanes lower = square[i + kStep];
-    square[i] = __builtin_shufflevector(upper, lower,
-                                        ((kLane & kStep) != 0 ? kLanes + kLane - kStep : kLane)...);
-    square[i + kStep] = __builtin_shufflevector(
-        upper, lower, ((kLane & kStep) != 0 ? kLanes + kLane : kLane + kStep)...);
-  }
-}
-
-[[gnu::always_inline]] inline void transpose_square(float* to, std::int64_t to_stride,
-                                                    const float* from, std::int64_t from_stride) {
-  constexpr auto kAllLanes = std::make_integer_sequence<int, kLanes>();
-  Square square;
-  for (int i = 0; i < kLanes; ++i) {
-    std::memcpy(&square[static_cast<std::size_t>(i)], from + i * from_stride, sizeof(Lanes));
-  }
-  swap_off_diagonal<4>(square, kAllLanes);
-  swap_off_diagonal<2>(square, kAllLanes);
-  swap_off_diagonal<1>(square, kAllLanes);
-  for (int i = 0; i < kLanes; ++i) {
-    std::memcpy(to + i * to_stride, &square[static_cast<std::size_t>(i)], sizeof(Lanes));
-  }
-}
-
 // to[row][column] = from[column][row], in tiles of whole cache lines on both sides.
 void transpose(float* to, const Matrix& shape, const float* from, std::int64_t from_stride) {
   constexpr std::int64_t kTile = 16;
+  constexpr int kSquare = 8;
   const auto transpose_tile = [&](Range rows, Range columns) {
-    for (std::int64_t row = rows.begin; row < rows.end; row += kLanes) {
-      for (std::int64_t column = columns.begin; column < columns.end; column += kLanes) {
-        transpose_square(to + row * shape.row_stride + column, shape.row_stride,
-                         from + column * from_stride + row, from_stride);
+    for (std::int64_t row = rows.begin; row < rows.end; row += kSquare) {
+      for (std::int64_t column = columns.begin; column < columns.end; column += kSquare) {
+        transpose_square<kSquare>(to + row * shape.row_stride + column, shape.row_stride,
+                                  from + column * from_stride + row, from_stride);
       }
     }
   };

@@ -156,7 +156,7 @@ std::int64_t num_row_pieces(const Gemm& gemm, std::int64_t num_threads) {
 }
 
 // Below this many multiplications a team costs more than it saves.
-constexpr std::int64_t kMinParallelWork = 64 * 64 * 64;
+constexpr std::int64_t kMinParallelWork = std::int64_t{64} * 64 * 64;
 
 }  // namespace
 

@@ -8,6 +8,7 @@
 #include <experimental/simd>
 
 #include "tensor/cpu/gemm.h"
+#include "tensor/transpose_square.h"
 
 namespace redspine {
 
@@ -20,12 +21,7 @@ inline constexpr int kTileVectors = 3;
 inline constexpr int kTileRows = kVectorFloats >= 16 ? 8 : 4;
 inline constexpr int kTileCols = kTileVectors * kVectorFloats;
 
-template <int size>
-struct VectorOf {
-  typedef float Type __attribute__((vector_size(size * sizeof(float))));         // NOLINT
-  typedef std::int32_t Mask __attribute__((vector_size(size * sizeof(float))));  // NOLINT
-};
-using Vector = VectorOf<kVectorFloats>::Type;
+typedef float Vector __attribute__((vector_size(kVectorFloats * sizeof(float))));  // NOLINT
 
 /// From and to any address.
 template <class V = Vector>
@@ -37,35 +33,6 @@ template <class V = Vector>
 template <class V>
 [[gnu::always_inline]] inline void store(float* to, V vector) {
   std::memcpy(to, &vector, sizeof(V));
-}
-
-/// to[c][r] = from[r][c] for a square of `size` x `size`: log2(size) rounds, each exchanging the
-/// elements whose row and column differ in one bit.
-template <int size>
-[[gnu::always_inline]] inline void transpose_square(float* to, std::int64_t to_stride,
-                                                    const float* from, std::int64_t from_stride) {
-  using V = typename VectorOf<size>::Type;
-  using Mask = typename VectorOf<size>::Mask;
-  V rows[size];
-  for (int r = 0; r < size; ++r) rows[r] = load<V>(from + r * from_stride);
-#pragma GCC unroll 8
-  for (int bit = 1; bit < size; bit *= 2) {
-    Mask low{};
-    Mask high{};
-    for (int lane = 0; lane < size; ++lane) {
-      low[lane] = (lane & bit) == 0 ? lane : size + (lane ^ bit);
-      high[lane] = (lane & bit) == 0 ? (lane ^ bit) : size + lane;
-    }
-#pragma GCC unroll 8
-    for (int r = 0; r < size; ++r) {
-      if ((r & bit) != 0) continue;
-      const V a = rows[r];
-      const V b = rows[r | bit];
-      rows[r] = __builtin_shuffle(a, b, low);
-      rows[r | bit] = __builtin_shuffle(a, b, high);
-    }
-  }
-  for (int c = 0; c < size; ++c) store(to + c * to_stride, rows[c]);
 }
 
 /// A panel of an operand whose inner stride is 1: to[k * width + i] = element (i, k).
@@ -108,7 +75,7 @@ struct TileSum {
     for (std::int64_t k = 0; k < num_inner; ++k) {
       Vector b_row[kTileVectors];
 #pragma GCC unroll 4
-      for (int v = 0; v < kTileVectors; ++v) {
+      for (std::int64_t v = 0; v < kTileVectors; ++v) {
         b_row[v] = load(b + k * kTileCols + v * kVectorFloats);
       }
 #pragma GCC unroll 16
@@ -124,9 +91,9 @@ struct TileSum {
   [[gnu::always_inline]] void store(float* out, std::int64_t stride, Update update,
                                     const float* bias) const {
 #pragma GCC unroll 16
-    for (int r = 0; r < kTileRows; ++r) {
+    for (std::int64_t r = 0; r < kTileRows; ++r) {
 #pragma GCC unroll 4
-      for (int v = 0; v < kTileVectors; ++v) {
+      for (std::int64_t v = 0; v < kTileVectors; ++v) {
         float* to = out + r * stride + v * kVectorFloats;
         Vector value = sums[r][v];
         if (bias != nullptr) value += load(bias + v * kVectorFloats);

@@ -79,7 +79,7 @@ struct SmallGemm {
     for (std::int64_t k = inner_begin; k < inner_end; ++k) {
       Vector b_row[vectors];
 #pragma GCC unroll 4
-      for (int v = 0; v < vectors; ++v) b_row[v] = load(b + v * kVectorFloats);
+      for (std::int64_t v = 0; v < vectors; ++v) b_row[v] = load(b + v * kVectorFloats);
 #pragma GCC unroll 16
       for (int r = 0; r < tile_rows; ++r) {
         const float element = a[r * stride];
@@ -92,9 +92,9 @@ struct SmallGemm {
     float* to = out.data + row * out.stride + col;
     if (out.cols - col >= kCols) {
 #pragma GCC unroll 16
-      for (int r = 0; r < tile_rows; ++r) {
+      for (std::int64_t r = 0; r < tile_rows; ++r) {
 #pragma GCC unroll 4
-        for (int v = 0; v < vectors; ++v) {
+        for (std::int64_t v = 0; v < vectors; ++v) {
           float* at = to + r * out.stride + v * kVectorFloats;
           store(at, operands.update == Update::accumulate ? load(at) + sums[r][v] : sums[r][v]);
         }

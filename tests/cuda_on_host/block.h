@@ -9,14 +9,21 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <source_location>
 #include <stdexcept>
 
 #include "tests/cuda_on_host/vector_types.h"
 
 namespace on_host {
 
-using Place = std::source_location;
+/// A line of a kernel; as a default argument, that of the call.
+struct Place {
+  const char* file = "";
+  int line = 0;
+
+  static constexpr Place current(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+    return {file, line};
+  }
+};
 
 /// A kernel that did what no kernel may do.
 class KernelFault : public std::runtime_error {

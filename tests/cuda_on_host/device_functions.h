@@ -10,6 +10,8 @@
 
 #include "tests/cuda_on_host/block.h"
 
+// NOLINTBEGIN(bugprone-reserved-identifier): the names are CUDA's
+
 inline void __syncthreads(on_host::Place place = on_host::Place::current()) {
   on_host::block_barrier(place);
 }
@@ -68,3 +70,5 @@ template <class T>
 constexpr T max(T a, T b) {
   return a < b ? b : a;
 }
+
+// NOLINTEND(bugprone-reserved-identifier)

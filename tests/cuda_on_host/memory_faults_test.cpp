@@ -60,7 +60,8 @@ __global__ void fill_shared_kernel(int count) {
 }
 
 TEST_F(CudaOnHost, AWriteByOneElementBehindSharedMemoryIsReported) {
-  const LaunchShape shape{.num_blocks = 1, .block_size = 1, .shared_bytes = kCount * 4};
+  const LaunchShape shape{
+      .num_blocks = 1, .block_size = 1, .shared_bytes = std::size_t{kCount} * 4};
   launch(stream, shape, fill_shared_kernel, kCount);
   ASSERT_EQ(outcome(), "");
   expect_caught([&] { launch(stream, shape, fill_shared_kernel, kCount + 1); },
@@ -118,7 +119,7 @@ TEST_F(CudaOnHost, ALaunchThatNoDeviceAcceptsIsRefused) {
 
 TEST_F(CudaOnHost, MoreThan48KiBOfSharedMemoryHaveToBeAskedFor) {
   cudaLaunchConfig_t config{};
-  config.dynamicSmemBytes = 49 * 1024;
+  config.dynamicSmemBytes = std::size_t{49} * 1024;
   config.stream = stream;
   EXPECT_EQ(cudaLaunchKernelEx(&config, fill_shared_kernel, 1), cudaErrorInvalidValue);
   EXPECT_EQ(cudaFuncSetAttribute(fill_shared_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,

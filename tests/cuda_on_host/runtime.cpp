@@ -97,7 +97,7 @@ bool is_address(std::uintptr_t word) {
 void check_pointers(const Launch& launch) {
   for (std::size_t i = 0; i < launch.argument_words.size(); ++i) {
     for (const std::uintptr_t word : launch.argument_words[i]) {
-      const auto* pointer = reinterpret_cast<const void*>(word);
+      const auto* pointer = reinterpret_cast<const void*>(word);  // NOLINT: a word may be one
       if (is_address(word) && !device_memory().holds(pointer, 0) &&
           !pinned_memory().holds(pointer, 0)) {
         throw KernelFault(fmt::format("kernel {}: argument {} points to no device memory",

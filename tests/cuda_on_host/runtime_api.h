@@ -141,7 +141,7 @@ template <class T>
 std::vector<std::uintptr_t> words_of(T value) {
   static_assert(std::is_trivially_copyable_v<T>, "a kernel's argument is copied as bytes");
   if constexpr (!std::is_pointer_v<T> && std::is_class_v<T>) __builtin_clear_padding(&value);
-  std::vector<std::uintptr_t> words(sizeof(T) / sizeof(std::uintptr_t));
+  std::vector<std::uintptr_t> words(sizeof(T) / sizeof(std::uintptr_t));  // NOLINT: whole words
   if (!words.empty()) std::memcpy(words.data(), &value, words.size() * sizeof(std::uintptr_t));
   return words;
 }

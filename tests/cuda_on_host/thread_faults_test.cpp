@@ -16,7 +16,8 @@ using ::testing::HasSubstr;
 
 constexpr unsigned kThreads = 64;
 constexpr int kNumSeeds = 20;
-const LaunchShape kOneBlock{.num_blocks = 1, .block_size = kThreads, .shared_bytes = kThreads * 4};
+const LaunchShape kOneBlock{
+    .num_blocks = 1, .block_size = kThreads, .shared_bytes = std::size_t{kThreads} * 4};
 
 std::vector<int> ascending(int count) {
   std::vector<int> values(static_cast<std::size_t>(count));
@@ -89,6 +90,7 @@ TEST_F(CudaOnHost, AThreadThatEndsWithoutTheBarrierIsNamed) {
 }
 
 __global__ void two_barriers_kernel() {
+  // NOLINTNEXTLINE(bugprone-branch-clone): two barriers are the fault
   if (threadIdx.x < kThreads / 2) {
     __syncthreads();
   } else {

@@ -40,8 +40,7 @@ unsigned source_lane(const WarpRequest& request, unsigned lane) {
 }
 
 bool same_place(const Place& a, const Place& b) {
-  return a.line() == b.line() && a.column() == b.column() &&
-         (a.file_name() == b.file_name() || std::strcmp(a.file_name(), b.file_name()) == 0);
+  return a.line == b.line && (a.file == b.file || std::strcmp(a.file, b.file) == 0);
 }
 
 bool same_call(const WarpRequest& a, const WarpRequest& b) {
@@ -49,8 +48,8 @@ bool same_call(const WarpRequest& a, const WarpRequest& b) {
 }
 
 std::string to_string(const Place& place) {
-  const std::string_view file = place.file_name();
-  return fmt::format("{}:{}", file.substr(file.rfind('/') + 1), place.line());
+  const std::string_view file = place.file;
+  return fmt::format("{}:{}", file.substr(file.rfind('/') + 1), place.line);
 }
 
 std::string to_string(const uint3& index) {

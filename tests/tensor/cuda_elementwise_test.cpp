@@ -39,7 +39,7 @@ TEST_F(CudaElementwise, RopeTurnsAsTheCpuDoesInBothDirections) {
     for (const std::int64_t half : {1, 3, 4, 8, 33}) {
       SCOPED_TRACE("half of a head: " + std::to_string(half));
       expect_agreement([=](const Device& device, Operands& o) -> Outputs {
-        const Rope op{.x = o.activation(1, {2, 19, 5 * 2 * half}),
+        const Rope op{.x = o.activation(1, {2, 19, std::int64_t{10} * half}),
                       .cos = o.f32(2, {23, half}),
                       .sin = o.f32(3, {23, half}),
                       .num_rotated_heads = 3,

@@ -16,8 +16,8 @@
 #include <thread>
 #include <vector>
 
-#include "tensor/host_stream.h"
 #include "tensor/error.h"
+#include "tensor/host_stream.h"
 #include "tensor/tensor.h"
 
 namespace redspine {

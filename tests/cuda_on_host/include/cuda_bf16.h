@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 
+// NOLINTBEGIN(bugprone-reserved-identifier): the names are CUDA's
 struct alignas(2) __nv_bfloat16 {
   std::uint16_t bits;
 };
@@ -22,3 +23,4 @@ inline __nv_bfloat16 __float2bfloat16_rn(float value) {
 inline __nv_bfloat16 __float2bfloat16(float value) { return __float2bfloat16_rn(value); }
 
 inline unsigned short __bfloat16_as_ushort(__nv_bfloat16 value) { return value.bits; }
+// NOLINTEND(bugprone-reserved-identifier)

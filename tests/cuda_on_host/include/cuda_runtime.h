@@ -10,7 +10,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <source_location>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -18,6 +17,7 @@
 #include "tests/cuda_on_host/block.h"
 #include "tests/cuda_on_host/vector_types.h"
 
+// NOLINTBEGIN(bugprone-reserved-identifier): the names are CUDA's
 #define __global__
 #define __device__
 #define __host__
@@ -27,6 +27,7 @@
 #define __align__(bytes) __attribute__((aligned(bytes)))
 // Only a declaration can be weak: a static __shared__ array does not compile.
 #define __shared__ __attribute__((weak))
+// NOLINTEND(bugprone-reserved-identifier)
 
 #include "tests/cuda_on_host/device_functions.h"
 #include "tests/cuda_on_host/runtime_api.h"
