@@ -102,7 +102,7 @@ TEST_F(SaverTest, ASaveThatIsWaitedForTakesNoMoreMemoryThanAFewTensors) {
   forget_peak();
   const std::int64_t before = resident_bytes("VmRSS");
   const SaveReport report = front.save(trainer.tensors(), record_of(trainer));
-  const std::int64_t largest = 512 * 2048 * 4;
+  const std::int64_t largest = std::int64_t{512} * 2048 * 4;
   EXPECT_GT(report.bytes, 30 * largest);
   EXPECT_LT(resident_bytes("VmHWM") - before, 4 * largest);
 }
