@@ -4,6 +4,7 @@
 #   corpus   the text that the quick start trains on
 #   test     what the tests, the checks of .ci/run and bundle.sh need on top
 #   fuzz     what builds the fuzzers
+#   cuda     what brings the headers of cuDNN's frontend; CUDA itself comes from NVIDIA
 #   reference  what the tests against other programs need on top, but for Python packages
 # This is the one list of what Redspine needs from Debian 12. Asks for nothing and touches nothing
 # when all is there, so the other scripts simply call it first.
@@ -20,12 +21,13 @@ build=(
 )
 corpus=(bible-kjv bible-kjv-text)
 test=(
-  libgtest-dev libboost-context-dev
+  libgtest-dev libgmock-dev libboost-context-dev
   clang clang-format clang-tidy libomp-dev ccache
   slurmctld slurmd slurm-client munge patchelf
   iproute2 procps
 )
 fuzz=(clang libomp-dev)
+cuda=(python3-pip)
 reference=(python3-venv python3-numpy python3-torch python3-yaml jargon-text linux-doc-6.1)
 
 [ $# -gt 0 ] || set -- build corpus
@@ -36,8 +38,9 @@ for group in "$@"; do
     corpus) wanted+=("${corpus[@]}") ;;
     test) wanted+=("${test[@]}") ;;
     fuzz) wanted+=("${fuzz[@]}") ;;
+    cuda) wanted+=("${cuda[@]}") ;;
     reference) wanted+=("${reference[@]}") ;;
-    *) echo "install.sh: unknown group '$group'; legal are: build corpus test fuzz reference" >&2; exit 2 ;;
+    *) echo "install.sh: unknown group '$group'; legal are: build corpus test fuzz cuda reference" >&2; exit 2 ;;
   esac
 done
 

@@ -20,11 +20,13 @@ namespace fs = std::filesystem;
 
 constexpr const char* kEndless = "train.steps=1000000 schedule.decay_steps=1000000";
 
-/// Mounts of this process alone; false where it may not.
-bool have_own_mounts() {
-  static const bool have =
-      unshare(CLONE_NEWNS) == 0 && mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0;
-  return have;
+/// Gives this process mounts of its own, once. 0, or the error's number.
+int make_own_mounts() {
+  static const int error = [] {
+    if (unshare(CLONE_NEWNS) != 0) return errno;
+    return mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 ? 0 : errno;
+  }();
+  return error;
 }
 
 struct DiskCase {
@@ -36,7 +38,11 @@ struct DiskCase {
 class Disk : public ::testing::TestWithParam<DiskCase> {
  protected:
   void SetUp() override {
-    if (!have_own_mounts()) GTEST_SKIP() << "needs the right to mount";
+    const int error = make_own_mounts();
+    if (error == EPERM) {
+      GTEST_SKIP() << "fills up a disk of its own, and this user may not mount one: run it as root";
+    }
+    ASSERT_EQ(error, 0) << std::strerror(error);
     fs::create_directories(run_.run_folder() / "checkpoints");
   }
   void TearDown() override {

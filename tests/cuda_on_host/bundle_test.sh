@@ -4,10 +4,12 @@
 # Skipped (exit code 77) where patchelf or the right to make namespaces is missing.
 set -euo pipefail
 source=$1 build=$2
-if ! command -v patchelf >/dev/null || ! unshare --mount true 2>/dev/null; then
-  echo "bundle_test.sh: skipped; needs patchelf (launch/install.sh test) and root's namespaces"
+skip() {
+  echo "SKIPPED: $*"
   exit 77
-fi
+}
+command -v patchelf >/dev/null || skip "no patchelf here; ./launch/install.sh test installs it"
+unshare --mount true || skip "hides Open MPI from the bundle, and this user may not mount: run it as root"
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 "$source/launch/bundle.sh" "$scratch/made" "$build"

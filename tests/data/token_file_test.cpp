@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdint>
+#include <cstring>
 #include <filesystem>
 #include <limits>
 #include <numeric>
@@ -115,8 +117,11 @@ TEST(TokenFile, ReadsBeyondTwoToThe31TokensRight) {
   const int descriptor = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   ASSERT_GE(descriptor, 0);
   if (::ftruncate(descriptor, kNumTokens * 2) != 0) {
+    const int error = errno;
     ::close(descriptor);
-    GTEST_SKIP() << "this file system has no sparse files of 4 GiB";
+    ASSERT_EQ(error, EFBIG) << std::strerror(error);
+    GTEST_SKIP() << "the file system of " << path
+                 << " has no files of 4 GiB: set TMPDIR to another";
   }
   for (std::size_t i = 0; i < marked.size(); ++i) {
     const auto id = static_cast<std::uint16_t>(i + 1);

@@ -184,7 +184,6 @@ TEST_F(MetricsFile, AFileThatCannotBeWrittenIsNamed) {
 }
 
 TEST_F(MetricsFile, AFullDiskIsAnError) {
-  if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "no /dev/full here";
   MetricsLog log("/dev/full", TrainConfig{}, std::nullopt);
   EXPECT_THROW(log.write(step_report()), Error);
 }
