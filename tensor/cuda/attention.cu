@@ -122,8 +122,6 @@ __global__ void __launch_bounds__(kAttentionThreads, 1) attention_kernel(Attenti
 void CudaKernels::run(const Attention& op) const {
   if (op.qkv.count() == 0) return;
   if (fused_attention_ != nullptr && fused_attention_->run(op)) return;
-  const std::int64_t batch = op.qkv.dim(0);
-  const std::int64_t length = op.qkv.dim(1);
   with_attention_kernel(
       op.heads, op.qkv.dtype(),
       [&]<class T, int width, int columns>() {
@@ -131,14 +129,9 @@ void CudaKernels::run(const Attention& op) const {
                                           .log_sum_exp = elements<float>(op.log_sum_exp_BhT),
                                           .qkv = elements<T>(op.qkv),
                                           .samples = elements<std::int64_t>(op.dropout.samples_B),
-                                          .heads = HeadGeometry(op.heads, length),
+                                          .heads = HeadGeometry(op.heads, op.qkv.dim(1)),
                                           .dropout = DropoutRule(op.dropout)};
-        const std::int64_t num_chunks = divide_up(op.heads.head_size, columns);
-        launch(stream_,
-               {dim3(static_cast<unsigned>(divide_up(length, kTile)),
-                     static_cast<unsigned>(op.heads.num_heads * num_chunks),
-                     static_cast<unsigned>(batch)),
-                kAttentionThreads, sizeof(AttentionShared<columns>)},
+        launch(stream_, attention_blocks<columns>(op.heads, op.heads.num_heads, op.qkv),
                attention_kernel<T, width, columns>, forward);
       },
       op.context, op.qkv);

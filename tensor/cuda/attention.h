@@ -250,6 +250,16 @@ __device__ inline Floats<4> score_factors(const DropoutRule& rule, const ScoreCo
   return factors;
 }
 
+/// The blocks of an attention kernel: tiles along the sequence, heads times chunks of their
+/// columns, and sequences.
+template <int columns>
+LaunchShape attention_blocks(const HeadLayout& heads, std::int64_t num_heads, ConstTensorView qkv) {
+  const std::int64_t num_chunks = divide_up(heads.head_size, columns);
+  return {dim3(static_cast<unsigned>(divide_up(qkv.dim(1), kTile)),
+               static_cast<unsigned>(num_heads * num_chunks), static_cast<unsigned>(qkv.dim(0))),
+          kAttentionThreads, sizeof(AttentionShared<columns>)};
+}
+
 /// body.operator()<T, width, columns>() for an operation on these views.
 template <class Body, class... Views>
 void with_attention_kernel(const HeadLayout& heads, DType dtype, const Body& body,

@@ -196,8 +196,6 @@ __global__ void __launch_bounds__(kAttentionThreads, 1)
 void CudaKernels::run(const AttentionBackward& op) const {
   if (op.qkv.count() == 0) return;
   if (fused_attention_ != nullptr && fused_attention_->run(op)) return;
-  const std::int64_t batch = op.qkv.dim(0);
-  const std::int64_t length = op.qkv.dim(1);
   auto* dot_context = scratch_.elements<float>(op.log_sum_exp_BhT.count());
   with_attention_kernel(
       op.heads, op.qkv.dtype(),
@@ -209,18 +207,12 @@ void CudaKernels::run(const AttentionBackward& op) const {
                                             .context = elements<T>(op.context),
                                             .log_sum_exp = elements<float>(op.log_sum_exp_BhT),
                                             .samples = elements<std::int64_t>(op.dropout.samples_B),
-                                            .heads = HeadGeometry(op.heads, length),
+                                            .heads = HeadGeometry(op.heads, op.qkv.dim(1)),
                                             .dropout = DropoutRule(op.dropout)};
-        const std::int64_t num_chunks = divide_up(op.heads.head_size, columns);
-        const auto shape = [&](std::int64_t num_heads) -> LaunchShape {
-          return {dim3(static_cast<unsigned>(divide_up(length, kTile)),
-                       static_cast<unsigned>(num_heads * num_chunks), static_cast<unsigned>(batch)),
-                  kAttentionThreads, sizeof(AttentionShared<columns>)};
-        };
-        launch(stream_, shape(op.heads.num_heads), query_gradient_kernel<T, width, columns>,
-               gradient);
-        launch(stream_, shape(op.heads.num_kv_heads), key_value_gradient_kernel<T, width, columns>,
-               gradient);
+        launch(stream_, attention_blocks<columns>(op.heads, op.heads.num_heads, op.qkv),
+               query_gradient_kernel<T, width, columns>, gradient);
+        launch(stream_, attention_blocks<columns>(op.heads, op.heads.num_kv_heads, op.qkv),
+               key_value_gradient_kernel<T, width, columns>, gradient);
       },
       op.dqkv, op.dcontext, op.qkv, op.context);
 }

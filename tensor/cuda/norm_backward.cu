@@ -100,67 +100,46 @@ __global__ void __launch_bounds__(kNormThreads, 4) norm_backward_kernel(NormGrad
   }
 }
 
-template <NormKind kind, class T>
-void differentiate(cudaStream_t stream, const NormGradient<T>& op, const RowBlocks& blocks,
-                   Access access) {
-  with_width<T>(access, [&]<int width>() {
-    launch(stream,
-           {static_cast<unsigned>(blocks.count), block_size_for(op.cols / width, kNormThreads),
-            shared_bytes(op.cols)},
-           norm_backward_kernel<kind, width, T>, op);
+// What the kinds of norm have in common; a layer norm's means and bias gradient come beside.
+template <NormKind kind, class Op>
+void differentiate(cudaStream_t stream, Scratch& scratch, const Op& op, ConstTensorView mean,
+                   TensorView dbias) {
+  const std::int64_t rows = op.x.rows();
+  const std::int64_t cols = op.x.cols();
+  if (rows == 0 || cols == 0) return;
+  const RowBlocks blocks = cut_rows(rows, 1);
+  auto* partials = scratch.elements<float>(blocks.count * 2 * cols);
+  with_type(op.x.dtype(), [&]<class T>() {
+    const NormGradient<T> gradient{.dx = elements<T>(op.dx),
+                                   .partials = partials,
+                                   .dout = elements<T>(op.dout),
+                                   .x = elements<T>(op.x),
+                                   .mean = elements_or_null<float>(mean),
+                                   .rstd = elements<float>(op.rstd),
+                                   .gain = elements<float>(op.gain),
+                                   .rows = rows,
+                                   .cols = cols,
+                                   .rows_per_block = blocks.rows_per_block};
+    with_width<T>(access_to_rows<T>(cols, op.dx, op.dout, op.x, op.gain), [&]<int width>() {
+      launch(stream,
+             {static_cast<unsigned>(blocks.count), block_size_for(cols / width, kNormThreads),
+              shared_bytes(cols)},
+             norm_backward_kernel<kind, width, T>, gradient);
+    });
   });
+  add_partial_sums(stream, elements<float>(op.dgain), cols, {partials, blocks.count, 2 * cols});
+  if (dbias.count() == 0) return;
+  add_partial_sums(stream, elements<float>(dbias), cols, {partials + cols, blocks.count, 2 * cols});
 }
 
 }  // namespace
 
 void CudaKernels::run(const LayerNormBackward& op) const {
-  const std::int64_t rows = op.x.rows();
-  const std::int64_t cols = op.x.cols();
-  if (rows == 0 || cols == 0) return;
-  const RowBlocks blocks = cut_rows(rows, 1);
-  auto* partials = scratch_.elements<float>(blocks.count * 2 * cols);
-  with_type(op.x.dtype(), [&]<class T>() {
-    const NormGradient<T> gradient{.dx = elements<T>(op.dx),
-                                   .partials = partials,
-                                   .dout = elements<T>(op.dout),
-                                   .x = elements<T>(op.x),
-                                   .mean = elements<float>(op.mean),
-                                   .rstd = elements<float>(op.rstd),
-                                   .gain = elements<float>(op.gain),
-                                   .rows = rows,
-                                   .cols = cols,
-                                   .rows_per_block = blocks.rows_per_block};
-    differentiate<NormKind::layer>(stream_, gradient, blocks,
-                                   access_to_rows<T>(cols, op.dx, op.dout, op.x, op.gain));
-  });
-  add_partial_sums(stream_, elements<float>(op.dgain), cols, {partials, blocks.count, 2 * cols});
-  if (op.dbias.count() != 0) {
-    add_partial_sums(stream_, elements<float>(op.dbias), cols,
-                     {partials + cols, blocks.count, 2 * cols});
-  }
+  differentiate<NormKind::layer>(stream_, scratch_, op, op.mean, op.dbias);
 }
 
 void CudaKernels::run(const RmsNormBackward& op) const {
-  const std::int64_t rows = op.x.rows();
-  const std::int64_t cols = op.x.cols();
-  if (rows == 0 || cols == 0) return;
-  const RowBlocks blocks = cut_rows(rows, 1);
-  auto* partials = scratch_.elements<float>(blocks.count * 2 * cols);
-  with_type(op.x.dtype(), [&]<class T>() {
-    const NormGradient<T> gradient{.dx = elements<T>(op.dx),
-                                   .partials = partials,
-                                   .dout = elements<T>(op.dout),
-                                   .x = elements<T>(op.x),
-                                   .mean = nullptr,
-                                   .rstd = elements<float>(op.rstd),
-                                   .gain = elements<float>(op.gain),
-                                   .rows = rows,
-                                   .cols = cols,
-                                   .rows_per_block = blocks.rows_per_block};
-    differentiate<NormKind::rms>(stream_, gradient, blocks,
-                                 access_to_rows<T>(cols, op.dx, op.dout, op.x, op.gain));
-  });
-  add_partial_sums(stream_, elements<float>(op.dgain), cols, {partials, blocks.count, 2 * cols});
+  differentiate<NormKind::rms>(stream_, scratch_, op, {}, {});
 }
 
 }  // namespace redspine::cuda

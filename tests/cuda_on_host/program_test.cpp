@@ -33,15 +33,7 @@ struct Job {
 
 class ProgramOnHost : public ::testing::Test {
  protected:
-  ProgramOnHost() {
-    std::string text;
-    for (int i = 0; i < 100; ++i) text += fmt::format("The square of {} is not its double.\n", i);
-    folder_.write("text", text);
-    folder_.write("tiny.yaml", kConfig);
-    const Result made = redspine(
-        fmt::format("tokenize {} --output {}", folder_.path("text"), folder_.path("tokens")));
-    EXPECT_EQ(made.exit_code, 0) << made.output;
-  }
+  ProgramOnHost() { folder_.write("tiny.yaml", kConfig); }
 
   Result train(const Job& job, const std::string& name) const {
     return shell(fmt::format("{} {} {} {} train --config {} --set run.name={} {}", job.environment,
@@ -73,8 +65,7 @@ class ProgramOnHost : public ::testing::Test {
     }
   }
 
-  Folder folder_{fmt::format("redspine_program_on_host_{}",
-                             ::testing::UnitTest::GetInstance()->current_test_info()->name())};
+  TinyRun folder_;
 };
 
 TEST_F(ProgramOnHost, TrainsAsTheCpuDoesOnEveryNumberOfRanksByNcclAndByMpi) {

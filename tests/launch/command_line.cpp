@@ -1,6 +1,7 @@
 #include "tests/launch/command_line.h"
 
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 #include <sys/wait.h>
 
 #include <array>
@@ -53,6 +54,37 @@ void Folder::write(const std::string& name, std::string text) const {
     text.replace(at, 3, folder_.string());
   }
   std::ofstream(path(name)) << text;
+}
+
+namespace {
+
+std::string name_of_test() {
+  const ::testing::TestInfo& test = *::testing::UnitTest::GetInstance()->current_test_info();
+  return fmt::format("redspine_{}_{}", test.test_suite_name(), test.name());
+}
+
+}  // namespace
+
+TinyRun::TinyRun() : Folder(name_of_test()) {
+  std::string text;
+  for (int i = 0; i < 100; ++i) text += fmt::format("The square of {} is not its double.\n", i);
+  write("text", text);
+  write_config("run.yaml", "");
+  const Result made =
+      redspine(fmt::format("tokenize {} --output {}", path("text"), path("tokens")));
+  EXPECT_EQ(made.exit_code, 0) << made.output;
+}
+
+void TinyRun::write_config(const std::string& name, const std::string& more) const {
+  write(name, R"(
+run: {name: tiny, output_dir: DIR/runs}
+model: {num_layers: 1, hidden_size: 16, num_heads: 2, vocab_size: 257, max_sequence_length: 16}
+data:
+  train: [{path: DIR/tokens}]
+batch: {global_batch_size: 4, micro_batch_size: 1}
+schedule: {warmup_steps: 0}
+train: {steps: 2}
+)" + more);
 }
 
 }  // namespace redspine::testing

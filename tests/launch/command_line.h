@@ -36,4 +36,14 @@ class Folder {
   std::filesystem::path folder_;
 };
 
+/// A folder named after the running test, with "text", its token files "tokens", and "run.yaml",
+/// which trains the run "tiny" on them for two steps, into "runs".
+class TinyRun : public Folder {
+ public:
+  TinyRun();
+
+  /// run.yaml under another name, and `more` behind it.
+  void write_config(const std::string& name, const std::string& more) const;
+};
+
 }  // namespace redspine::testing

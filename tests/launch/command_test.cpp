@@ -11,51 +11,18 @@
 namespace redspine::testing {
 namespace {
 
-/// A folder of its own with a corpus and a configuration that trains at once.
 class Command : public ::testing::Test {
  protected:
-  static constexpr const char* kConfig = R"(
-run: {name: tiny, output_dir: DIR/runs}
-model: {num_layers: 1, hidden_size: 16, num_heads: 2, vocab_size: 257, max_sequence_length: 16}
-data:
-  train: [{path: DIR/tokens}]
-batch: {global_batch_size: 4, micro_batch_size: 1}
-schedule: {warmup_steps: 0}
-train: {steps: 2}
-)";
-
-  void SetUp() override {
-    folder_ = std::filesystem::path(::testing::TempDir()) /
-              fmt::format("command_test_{}",
-                          ::testing::UnitTest::GetInstance()->current_test_info()->name());
-    std::filesystem::remove_all(folder_);
-    std::filesystem::create_directories(folder_);
-    std::ofstream text(path("text"));
-    for (int i = 0; i < 100; ++i) text << "The square of " << i << " is not its double.\n";
-    text.close();
-    const Result made =
-        redspine(fmt::format("tokenize {} --output {}", path("text"), path("tokens")));
-    ASSERT_EQ(made.exit_code, 0) << made.output;
-    write_config("good.yaml", "");
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
-  std::string path(const std::string& name) const { return (folder_ / name).string(); }
-
+  std::string path(const std::string& name) const { return run_.path(name); }
   void write_config(const std::string& name, const std::string& more) const {
-    std::string text = kConfig;
-    for (std::size_t at = 0; (at = text.find("DIR", at)) != std::string::npos;) {
-      text.replace(at, 3, folder_.string());
-    }
-    std::ofstream(path(name)) << text << more;
+    run_.write_config(name, more);
   }
-
   std::string train(const std::string& config, const std::string& more = "") const {
     return fmt::format("train --config {} {}", path(config), more);
   }
 
  private:
-  std::filesystem::path folder_;
+  TinyRun run_;
 };
 
 TEST(CommandLine, TellsItsVersionAndLibraries) {
@@ -63,8 +30,8 @@ TEST(CommandLine, TellsItsVersionAndLibraries) {
   EXPECT_EQ(result.exit_code, 0);
   const std::string first_line = "redspine " REDSPINE_VERSION "\n";
   EXPECT_TRUE(result.output.starts_with(first_line)) << result.output;
-  for (const std::string part : {"backends   cpu", "OpenBLAS", "MPI",
-                                 "CUDA       not in this build", "NCCL       not in this build"}) {
+  for (const std::string part :
+       {"backends   cpu", "OpenBLAS", "MPI", "CUDA       " REDSPINE_CUDA_LINE}) {
     EXPECT_NE(result.output.find(part), std::string::npos) << part << " in\n" << result.output;
   }
 }
@@ -115,7 +82,7 @@ TEST_F(Command, TrainWithoutConfigIsAMistake) {
 }
 
 TEST_F(Command, TrainingWritesTheEffectiveConfigWhichTrainsTheSameAgain) {
-  const Result first = redspine(train("good.yaml", "--set train.steps=3 run.seed=9"));
+  const Result first = redspine(train("run.yaml", "--set train.steps=3 run.seed=9"));
   ASSERT_EQ(first.exit_code, 0) << first.output;
   const std::string written = path("runs/tiny/config.yaml");
   ASSERT_TRUE(std::filesystem::exists(written));
@@ -126,14 +93,14 @@ TEST_F(Command, TrainingWritesTheEffectiveConfigWhichTrainsTheSameAgain) {
 }
 
 TEST_F(Command, OffATerminalTrainingPrintsWholePlainLinesUnderMpirunToo) {
-  const Result result = on_ranks(2, train("good.yaml"));
+  const Result result = on_ranks(2, train("run.yaml"));
   EXPECT_EQ(result.exit_code, 0);
   EXPECT_EQ(count(result.output, "\nstep 2/2  loss "), 1) << result.output;
   EXPECT_EQ(result.output.find_first_of("\r\033"), std::string::npos) << result.output;
 }
 
 TEST_F(Command, ADryRunShowsConfigAndLayoutAndTouchesNothing) {
-  const Result result = on_ranks(4, train("good.yaml", "--dry-run --set parallel.tensor=2"));
+  const Result result = on_ranks(4, train("run.yaml", "--dry-run --set parallel.tensor=2"));
   EXPECT_EQ(result.exit_code, 0);
   for (const std::string part :
        {"tensor: 2  # --set parallel.tensor=2", "layout: 4 ranks = 2 data x 2 tensor",
@@ -157,7 +124,7 @@ TEST_F(Command, AllMistakesAreToldByOneRankAndEndAllWithCode2) {
 
 TEST_F(Command, AMistakeOfOneRankAloneIsToldByThatRank) {
   const Result result =
-      on_ranks(1, train("good.yaml") + " : -n 1 " REDSPINE_BINARY " " + train("missing.yaml"));
+      on_ranks(1, train("run.yaml") + " : -n 1 " REDSPINE_BINARY " " + train("missing.yaml"));
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_EQ(count(result.output, "[rank 0 @ "), 0) << result.output;
   EXPECT_EQ(count(result.output, "[rank 1 @ "), 1);
@@ -165,16 +132,15 @@ TEST_F(Command, AMistakeOfOneRankAloneIsToldByThatRank) {
 }
 
 TEST_F(Command, RanksThatReadDifferentConfigurationsDoNotTrain) {
-  const Result result = on_ranks(1, train("good.yaml") + " : -n 1 " REDSPINE_BINARY " " +
-                                        train("good.yaml", "--set run.seed=5"));
+  const Result result = on_ranks(1, train("run.yaml") + " : -n 1 " REDSPINE_BINARY " " +
+                                        train("run.yaml", "--set run.seed=5"));
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_EQ(count(result.output, "[rank 0 @ "), 1) << result.output;
   EXPECT_EQ(count(result.output, "\"  seed: 1234\" on rank 0, \"  seed: 5\" on rank 1"), 1);
 }
 
 TEST_F(Command, AMistakeInADataFileIsToldAtTheKeyThatNamesIt) {
-  const Result result =
-      on_ranks(2, train("good.yaml", "--set 'data.validation=[{path: nothing}]'"));
+  const Result result = on_ranks(2, train("run.yaml", "--set 'data.validation=[{path: nothing}]'"));
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_EQ(count(result.output,
                   "--set data.validation=[{path: nothing}]: data.validation[0].path: nothing:"),
@@ -185,7 +151,7 @@ TEST_F(Command, AMistakeInADataFileIsToldAtTheKeyThatNamesIt) {
 
 TEST_F(Command, ARunFolderThatCannotBeMadeIsNamed) {
   const Result result =
-      redspine(train("good.yaml", fmt::format("--set run.output_dir={}", path("text"))));
+      redspine(train("run.yaml", fmt::format("--set run.output_dir={}", path("text"))));
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_NE(result.output.find("run.output_dir: cannot write " + path("text") +
                                "/tiny/config.yaml: Not a directory"),
@@ -195,7 +161,7 @@ TEST_F(Command, ARunFolderThatCannotBeMadeIsNamed) {
 
 TEST_F(Command, MoreThreadsThanCpusAreWarnedOfOnce) {
   const Result result = shell("OMP_NUM_THREADS=4096 " REDSPINE_MPIRUN " 2 " REDSPINE_BINARY " " +
-                              train("good.yaml", "--dry-run"));
+                              train("run.yaml", "--dry-run"));
   EXPECT_EQ(result.exit_code, 0);
   EXPECT_EQ(count(result.output, "warning: 2 ranks on "), 1) << result.output;
   EXPECT_EQ(count(result.output, "with 8192 threads in all"), 1) << result.output;

@@ -11,30 +11,8 @@
 namespace redspine::testing {
 namespace {
 
-constexpr const char* kConfig = R"(
-run: {name: tiny, output_dir: DIR/runs}
-model: {num_layers: 1, hidden_size: 16, num_heads: 2, vocab_size: 257, max_sequence_length: 16}
-data:
-  train: [{path: DIR/tokens}]
-batch: {global_batch_size: 4, micro_batch_size: 1}
-schedule: {warmup_steps: 0}
-train: {steps: 2}
-)";
-
 class DeviceCommand : public ::testing::Test {
  protected:
-  DeviceCommand()
-      : folder_("device_command_" +
-                std::string(::testing::UnitTest::GetInstance()->current_test_info()->name())) {
-    std::string text;
-    for (int i = 0; i < 40; ++i) text += fmt::format("The square of {} is not its double.\n", i);
-    folder_.write("text", text);
-    folder_.write("run.yaml", kConfig);
-    const Result made = redspine(
-        fmt::format("tokenize {} --output {}", folder_.path("text"), folder_.path("tokens")));
-    EXPECT_EQ(made.exit_code, 0) << made.output;
-  }
-
   Result with_devices(int num_devices, int num_ranks, const std::string& words) const {
     return shell(fmt::format("REDSPINE_ON_HOST_DEVICES={} {} {} {} {}", num_devices,
                              REDSPINE_MPIRUN, num_ranks, REDSPINE_BINARY, words));
@@ -49,7 +27,7 @@ class DeviceCommand : public ::testing::Test {
   bool has_run() const { return std::filesystem::exists(folder_.path("runs")); }
 
  private:
-  Folder folder_;
+  TinyRun folder_;
 };
 
 TEST_F(DeviceCommand, VersionNamesTheLibrariesOfGpus) {

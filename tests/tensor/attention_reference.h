@@ -24,6 +24,15 @@ struct AttentionCase {
   std::int64_t context_size() const { return heads.num_heads * heads.head_size; }
 };
 
+/// As many key and value heads as query heads, all of the model's.
+inline HeadLayout plain_heads(std::int64_t num_heads, std::int64_t head_size) {
+  return {.num_heads = num_heads,
+          .num_kv_heads = num_heads,
+          .head_size = head_size,
+          .queries_per_kv = 1,
+          .first_query = 0};
+}
+
 /// What a probability is multiplied by: 0 or 1 / (1 - probability).
 double dropout_factor(const AttentionCase& c, std::int64_t row, std::int64_t head,
                       std::int64_t query, std::int64_t key);

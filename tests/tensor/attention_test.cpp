@@ -119,14 +119,6 @@ void expect_agreement(const AttentionCase& c) {
             1e-5);
 }
 
-HeadLayout plain_heads(std::int64_t num_heads, std::int64_t head_size) {
-  return {.num_heads = num_heads,
-          .num_kv_heads = num_heads,
-          .head_size = head_size,
-          .queries_per_kv = 1,
-          .first_query = 0};
-}
-
 TEST(AttentionReference, GradientAgreesWithCentralDifferences) {
   for (const float probability : {0.0F, 0.3F}) {
     const AttentionCase c{.length = 6,

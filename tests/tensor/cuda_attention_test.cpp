@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/tensor/attention_reference.h"
 #include "tests/tensor/both_backends.h"
 
 namespace redspine {
@@ -78,14 +79,6 @@ class CudaAttention : public BothBackends {
         {.relative_to_largest = 1e-5});
   }
 };
-
-HeadLayout plain_heads(std::int64_t num_heads, std::int64_t head_size) {
-  return {.num_heads = num_heads,
-          .num_kv_heads = num_heads,
-          .head_size = head_size,
-          .queries_per_kv = 1,
-          .first_query = 0};
-}
 
 TEST_F(CudaAttention, EqualsTheCpusAtAnyLength) {
   for (const std::int64_t length : {1, 2, 17, 63, 64, 65, 130}) {

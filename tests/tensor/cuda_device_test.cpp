@@ -12,43 +12,15 @@
 #include "tensor/ops.h"
 #include "tensor/tensor.h"
 #include "tests/support/random_tensor.h"
+#include "tests/tensor/any_device.h"
 
 namespace redspine {
+
+std::unique_ptr<Device> testing::make_device_under_test() { return make_cuda_device(0); }
+
 namespace {
 
 using namespace redspine::testing;
-
-TEST(CudaDevice, AllocatesZeroedMemoryOfAnySize) {
-  const auto device = make_cuda_device(0);
-  for (const std::int64_t count : {0, 1, 15, 300'000}) {
-    const Tensor tensor(*device, DType::f32, {count});
-    EXPECT_EQ(from_device(*device, tensor), std::vector<float>(static_cast<std::size_t>(count)));
-  }
-}
-
-// Sizes around those of the pieces that copies are cut into.
-TEST(CudaDevice, CopiesEveryElementThereAndBack) {
-  const auto device = make_cuda_device(0);
-  for (const std::int64_t count : {0, 1, 524'287, 524'288, 524'289, 1'600'003}) {
-    std::vector<float> in(static_cast<std::size_t>(count));
-    std::iota(in.begin(), in.end(), 1.0F);
-    const Tensor first = to_device(*device, in, {count});
-    const Tensor second(*device, DType::f32, {count});
-    device->copy(second, first);
-    device->zero(first);
-    EXPECT_EQ(from_device(*device, second), in) << count;
-    EXPECT_EQ(from_device(*device, first), std::vector<float>(in.size())) << count;
-  }
-}
-
-TEST(CudaDevice, RefusesACopyBetweenDifferentCountsOrTypes) {
-  const auto device = make_cuda_device(0);
-  const Tensor floats(*device, DType::f32, {4});
-  const Tensor integers(*device, DType::i32, {4});
-  const Tensor five(*device, DType::f32, {5});
-  EXPECT_THROW(device->copy(floats, integers), Error);
-  EXPECT_THROW(device->copy(floats, five), Error);
-}
 
 TEST(CudaDevice, AnUploadHasReadItsSourceWhenItReturns) {
   const auto device = make_cuda_device(0);
@@ -93,19 +65,6 @@ TEST(CudaDevice, RethrowsTheExceptionOfAStreamWhereComputeWaitsForIt) {
   device->enqueue(Stream::gradients, [] { throw Error("peer gone"); });
   EXPECT_THROW(device->order(Stream::gradients, Stream::compute), Error);
   device->synchronize(Stream::gradients);
-}
-
-TEST(CudaDevice, NamesTheBytesThatItCannotAllocateAndGoesOn) {
-  const auto device = make_cuda_device(0);
-  try {
-    device->allocate(std::size_t{1} << 60);
-    FAIL() << "an exbibyte was granted";
-  } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("1152921504606846976"), std::string::npos)
-        << error.what();
-  }
-  const Tensor tensor = to_device(*device, std::vector<float>(3, 1.0F), {3});
-  EXPECT_EQ(from_device(*device, tensor), std::vector<float>(3, 1.0F));
 }
 
 TEST(CudaDevice, LendsHostMemoryForCopies) {

@@ -19,8 +19,12 @@
 #include "tensor/error.h"
 #include "tensor/host_stream.h"
 #include "tensor/tensor.h"
+#include "tests/tensor/any_device.h"
 
 namespace redspine {
+
+std::unique_ptr<Device> testing::make_device_under_test() { return make_cpu_device(2); }
+
 namespace {
 
 using std::chrono_literals::operator""ms;
@@ -161,19 +165,6 @@ TEST(CpuDevice, EndsWhileOneStreamWaitsForAnother) {
   EXPECT_EQ(done, 1);
 }
 
-TEST(CpuDevice, AllocatesZeroedAlignedMemoryOfAnySize) {
-  const auto device = make_cpu_device(2);
-  for (const std::int64_t count : {0, 1, 15, 16, 1000, 300'000, 1'500'001, 3'000'001}) {
-    const Tensor tensor(*device, DType::f32, {count});
-    const auto* data = tensor.view().data<float>();
-    ASSERT_NE(data, nullptr);
-    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(data) % 64, 0U);
-    float largest = 0.0F;
-    for (std::int64_t i = 0; i < count; ++i) largest = std::max(largest, std::abs(data[i]));
-    EXPECT_EQ(largest, 0.0F) << count;
-  }
-}
-
 TEST(CpuDevice, ZeroesMemoryThatWasUsedBefore) {
   const auto device = make_cpu_device(2);
   for (int round = 0; round < 3; ++round) {
@@ -187,41 +178,6 @@ TEST(CpuDevice, ZeroesMemoryThatWasUsedBefore) {
     EXPECT_EQ(std::count(data, data + 300'000, 0), 299'998);
     std::fill(data, data + 300'000, 7);
   }
-}
-
-TEST(CpuDevice, NamesTheBytesThatItCannotAllocate) {
-  const auto device = make_cpu_device(1);
-  try {
-    device->allocate(std::size_t{1} << 60);
-    FAIL() << "an exbibyte was granted";
-  } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("1152921504606846976"), std::string::npos)
-        << error.what();
-  }
-}
-
-TEST(CpuDevice, CopiesEveryElementThere) {
-  const auto device = make_cpu_device(2);
-  for (const std::int64_t count : {0, 1, 17, 262'143, 262'144, 262'145, 1'000'003}) {
-    std::vector<float> in(static_cast<std::size_t>(count));
-    std::iota(in.begin(), in.end(), 1.0F);
-    std::vector<float> out(in.size());
-    const Tensor first(*device, DType::f32, {count});
-    const Tensor second(*device, DType::f32, {count});
-    device->upload(first, host_view(std::span<const float>(in)));
-    device->copy(second, first);
-    device->download(host_view(std::span<float>(out)), second);
-    EXPECT_EQ(in, out) << count;
-  }
-}
-
-TEST(CpuDevice, RefusesACopyBetweenDifferentCountsOrTypes) {
-  const auto device = make_cpu_device(1);
-  const Tensor floats(*device, DType::f32, {4});
-  const Tensor integers(*device, DType::i32, {4});
-  const Tensor five(*device, DType::f32, {5});
-  EXPECT_THROW(device->copy(floats, integers), Error);
-  EXPECT_THROW(device->copy(floats, five), Error);
 }
 
 TEST(CpuDevice, DescribesItself) {

@@ -1,0 +1,12 @@
+// The device that any_device_test.cpp is linked with: each backend's test of its device defines it.
+#pragma once
+
+#include <memory>
+
+#include "tensor/device.h"
+
+namespace redspine::testing {
+
+std::unique_ptr<Device> make_device_under_test();
+
+}  // namespace redspine::testing
