@@ -28,7 +28,7 @@ test=(
 )
 fuzz=(clang libomp-dev)
 cuda=(python3-pip)
-reference=(python3-venv python3-numpy python3-torch python3-yaml jargon-text linux-doc-6.1)
+reference=(python3-venv python3-wheel python3-numpy python3-torch python3-yaml jargon-text linux-doc-6.1)
 
 [ $# -gt 0 ] || set -- build corpus
 wanted=()
