@@ -5,15 +5,15 @@
 namespace redspine {
 namespace {
 
-const ParameterStack& declare_weight(ParameterStore& store, const ModelConfig& config, Range rows) {
+ParameterStack& declare_weight(ParameterStore& store, const ModelConfig& config, Range rows) {
   ParameterSpec spec =
       sharded_parameter("embedding.weight", {config.vocab_size, config.hidden_size}, 0, rows);
   spec.initial_std = weight_std();
   return store.declare({spec});
 }
 
-const ParameterStack* declare_position(ParameterStore& store, const ModelConfig& config,
-                                       int tensor_rank) {
+ParameterStack* declare_position(ParameterStore& store, const ModelConfig& config,
+                                 int tensor_rank) {
   if (config.position != Position::learned) return nullptr;
   ParameterSpec spec = replicated_parameter(
       "position.weight", {config.max_sequence_length, config.hidden_size}, tensor_rank);
@@ -38,11 +38,11 @@ TokenEmbedding::TokenEmbedding(Placement placement, ParameterStore& store,
 void TokenEmbedding::forward(TensorView out_BTD, ConstTensorView tokens_BT,
                              const DropoutKey& dropout) const {
   // One rank's summand carries the positions, so that the sum holds them once.
-  const bool has_position = position_ != nullptr && placement_.tensor_axis().rank() == 0;
+  const bool has_position = placement_.tensor_axis().rank() == 0;
   ops::run(placement_.device,
            Embedding{.out = out_BTD,
                      .weight = weight_.value,
-                     .position = has_position ? position_->value : ConstTensorView(),
+                     .position = value_or_none(has_position ? position_ : nullptr),
                      .tokens = tokens_BT,
                      .first_row = rows_.begin});
   placement_.all_reduce_over_tensor(out_BTD, ReduceOp::sum);
@@ -53,8 +53,8 @@ void TokenEmbedding::backward(TensorView dout_BTD, ConstTensorView tokens_BT,
                               const DropoutKey& dropout) const {
   drop(placement_.device, dout_BTD, dropout);
   ops::run(placement_.device,
-           EmbeddingBackward{.dweight = weight_.gradient,
-                             .dposition = position_ == nullptr ? TensorView() : position_->gradient,
+           EmbeddingBackward{.dweight = weight_.gradient_to_add_to(placement_.device),
+                             .dposition = gradient_or_none(placement_.device, position_),
                              .dout = dout_BTD,
                              .tokens = tokens_BT,
                              .first_row = rows_.begin});

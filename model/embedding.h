@@ -16,7 +16,7 @@ class TokenEmbedding {
   TokenEmbedding(Placement placement, ParameterStore& store, const ModelConfig& config);
 
   /// The weights [v, D], for a head that is tied to them.
-  const ParameterStack& weight() const { return weight_; }
+  ParameterStack& weight() const { return weight_; }
 
   /// out_BTD = weight[token] + position, dropped; written.
   void forward(TensorView out_BTD, ConstTensorView tokens_BT, const DropoutKey& dropout) const;
@@ -26,8 +26,8 @@ class TokenEmbedding {
  private:
   Placement placement_;
   Range rows_;
-  const ParameterStack& weight_;
-  const ParameterStack* position_;  // [max length, D]; null for rotary positions
+  ParameterStack& weight_;
+  ParameterStack* position_;  // [max length, D]; null for rotary positions
 };
 
 }  // namespace redspine

@@ -14,8 +14,8 @@ std::int64_t logits_per_chunk(const Device& device) {
 }
 constexpr std::int64_t kMinRowsPerChunk = 64;
 
-const ParameterStack& head_weight(ParameterStore& store, const ModelConfig& config, Range columns,
-                                  const TokenEmbedding& embedding) {
+ParameterStack& head_weight(ParameterStore& store, const ModelConfig& config, Range columns,
+                            const TokenEmbedding& embedding) {
   if (config.tie_embeddings) return embedding.weight();
   ParameterSpec spec =
       sharded_parameter("head.weight", {config.vocab_size, config.hidden_size}, 0, columns);
@@ -98,9 +98,11 @@ void Head::forward_backward(TensorView dx_ND, ConstTensorView x_ND, ConstTensorV
                                           .scale = scale});
     ops::run(device,
              Matmul{.out = dx_ND.slice(row, rows), .a = chunk.logits_Cv, .b = weight_.value});
-    ops::run(device,
-             WeightGradient{
-                 .dweight = weight_.gradient, .dbias = {}, .dy = chunk.logits_Cv, .x = chunk.x_CD});
+    ops::run(device, WeightGradient{.dweight = weight_.gradient,
+                                    .dbias = {},
+                                    .dy = chunk.logits_Cv,
+                                    .x = chunk.x_CD,
+                                    .update = weight_.take_update()});
   }
   placement_.all_reduce_over_tensor(dx_ND, ReduceOp::sum);
 }

@@ -45,7 +45,7 @@ class Head {
 
   Placement placement_;
   Range columns_;
-  const ParameterStack& weight_;  // [v, D]
+  ParameterStack& weight_;  // [v, D]
   std::int64_t vocab_size_;
   std::int64_t chunk_rows_;
   Tensor logits_;    // [chunk_rows * v]

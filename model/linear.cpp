@@ -5,22 +5,18 @@
 namespace redspine {
 namespace {
 
-void accumulate_weight_gradients(Device& device, const ParameterStack& weight,
-                                 const ParameterStack* bias, ConstTensorView dout,
-                                 ConstTensorView x) {
+void accumulate_weight_gradients(Device& device, ParameterStack& weight, ParameterStack* bias,
+                                 ConstTensorView dout, ConstTensorView x) {
   ops::run(device, WeightGradient{.dweight = weight.gradient,
-                                  .dbias = bias == nullptr ? TensorView() : bias->gradient,
+                                  .dbias = gradient_or_none(device, bias),
                                   .dy = dout,
-                                  .x = x});
+                                  .x = x,
+                                  .update = weight.take_update()});
 }
 
-ConstTensorView value_or_none(const ParameterStack* bias) {
-  return bias == nullptr ? ConstTensorView() : bias->value;
-}
-
-const ParameterStack& declare_column_weight(ParameterStore& store,
-                                            const std::vector<OutputFeatures>& parts,
-                                            std::int64_t in_features) {
+ParameterStack& declare_column_weight(ParameterStore& store,
+                                      const std::vector<OutputFeatures>& parts,
+                                      std::int64_t in_features) {
   std::vector<ParameterSpec> specs;
   specs.reserve(parts.size());
   for (const OutputFeatures& part : parts) {
@@ -35,8 +31,8 @@ const ParameterStack& declare_column_weight(ParameterStore& store,
   return store.declare(std::move(specs));
 }
 
-const ParameterStack* declare_column_bias(ParameterStore& store,
-                                          const std::vector<OutputFeatures>& parts, Bias bias) {
+ParameterStack* declare_column_bias(ParameterStore& store, const std::vector<OutputFeatures>& parts,
+                                    Bias bias) {
   if (bias == Bias::no) return nullptr;
   std::vector<ParameterSpec> specs;
   specs.reserve(parts.size());
@@ -51,15 +47,15 @@ const ParameterStack* declare_column_bias(ParameterStore& store,
   return &store.declare(std::move(specs));
 }
 
-const ParameterStack& declare_row_weight(ParameterStore& store, const RowLinear::Options& options) {
+ParameterStack& declare_row_weight(ParameterStore& store, const RowLinear::Options& options) {
   ParameterSpec spec = sharded_parameter(
       options.name + ".weight", {options.out_features, options.in_features}, 1, options.local_in);
   spec.initial_std = options.initial_std;
   return store.declare({spec});
 }
 
-const ParameterStack* declare_row_bias(ParameterStore& store, const RowLinear::Options& options,
-                                       Bias bias, int tensor_rank) {
+ParameterStack* declare_row_bias(ParameterStore& store, const RowLinear::Options& options,
+                                 Bias bias, int tensor_rank) {
   if (bias == Bias::no) return nullptr;
   return &store.declare(
       {replicated_parameter(options.name + ".bias", {options.out_features}, tensor_rank)});

@@ -55,8 +55,8 @@ class ColumnLinear {
 
  private:
   Placement placement_;
-  const ParameterStack& weight_;
-  const ParameterStack* bias_;  // null for none
+  ParameterStack& weight_;
+  ParameterStack* bias_;  // null for none
 };
 
 class RowLinear {
@@ -85,8 +85,8 @@ class RowLinear {
 
  private:
   Placement placement_;
-  const ParameterStack& weight_;
-  const ParameterStack* bias_;
+  ParameterStack& weight_;
+  ParameterStack* bias_;
 };
 
 }  // namespace redspine

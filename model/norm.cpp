@@ -3,16 +3,16 @@
 namespace redspine {
 namespace {
 
-const ParameterStack& declare_gain(ParameterStore& store, const std::string& name,
-                                   std::int64_t size, int tensor_rank) {
+ParameterStack& declare_gain(ParameterStore& store, const std::string& name, std::int64_t size,
+                             int tensor_rank) {
   ParameterSpec spec = replicated_parameter(name + ".weight", {size}, tensor_rank);
   spec.initial_mean = 1.0F;
   spec.read_as = ReadAs::f32;
   return store.declare({spec});
 }
 
-const ParameterStack* declare_bias(ParameterStore& store, const std::string& name,
-                                   const ModelConfig& config, int tensor_rank) {
+ParameterStack* declare_bias(ParameterStore& store, const std::string& name,
+                             const ModelConfig& config, int tensor_rank) {
   if (config.norm == NormKind::rmsnorm || !config.bias) return nullptr;
   ParameterSpec spec = replicated_parameter(name + ".bias", {config.hidden_size}, tensor_rank);
   spec.read_as = ReadAs::f32;
@@ -51,7 +51,7 @@ void Norm::forward(TensorView out_ND, const Input& in, const Saved& saved) const
                                 .x = in.x_ND,
                                 .residual = in.residual_ND,
                                 .gain = gain_.value,
-                                .bias = bias_ == nullptr ? ConstTensorView() : bias_->value,
+                                .bias = value_or_none(bias_),
                                 .epsilon = epsilon_});
   }
 }
@@ -60,15 +60,15 @@ void Norm::backward(TensorView dx_ND, ConstTensorView dout_ND, ConstTensorView x
                     const Saved& saved) const {
   if (kind_ == NormKind::rmsnorm) {
     ops::run(device_, RmsNormBackward{.dx = dx_ND,
-                                      .dgain = gain_.gradient,
+                                      .dgain = gain_.gradient_to_add_to(device_),
                                       .dout = dout_ND,
                                       .x = x_ND,
                                       .rstd = saved.rstd_N,
                                       .gain = gain_.value});
   } else {
     ops::run(device_, LayerNormBackward{.dx = dx_ND,
-                                        .dgain = gain_.gradient,
-                                        .dbias = bias_ == nullptr ? TensorView() : bias_->gradient,
+                                        .dgain = gain_.gradient_to_add_to(device_),
+                                        .dbias = gradient_or_none(device_, bias_),
                                         .dout = dout_ND,
                                         .x = x_ND,
                                         .mean = saved.mean_N,

@@ -38,8 +38,8 @@ class Norm {
   Device& device_;
   NormKind kind_;
   float epsilon_;
-  const ParameterStack& gain_;
-  const ParameterStack* bias_;  // null for none
+  ParameterStack& gain_;
+  ParameterStack* bias_;  // null for none
 };
 
 }  // namespace redspine

@@ -17,12 +17,17 @@ ConstTensorView Parameter::owned_gradient() const {
   return gradient.slice(spec.owned.begin - spec.local.begin, spec.owned.size());
 }
 
+TensorView ParameterStack::gradient_to_add_to(Device& device) {
+  if (take_update() == Update::write) device.zero(gradient);
+  return gradient;
+}
+
 ParameterStore& ParameterStore::begin_bucket() {
   bucket_begins_.push_back(size_);
   return *this;
 }
 
-const ParameterStack& ParameterStore::declare(std::vector<ParameterSpec> specs) {
+ParameterStack& ParameterStore::declare(std::vector<ParameterSpec> specs) {
   assert(!bucket_begins_.empty() && values_.count() == 0);
   StackLayout& stack = stacks_.emplace_back();
   stack.offset = size_;
@@ -64,6 +69,10 @@ void ParameterStore::allocate(Device& device, DType dtype) {
     stack.views = {.value = view_of(read, stack.offset, stack.shape),
                    .gradient = view_of(gradients_, stack.offset, stack.shape)};
   }
+}
+
+void ParameterStore::begin_gradients() {
+  for (StackLayout& stack : stacks_) stack.views.next_summand = Update::write;
 }
 
 // On the host and in pieces: it happens once, where the values came from the host anyway.

@@ -7,10 +7,12 @@
 #include <cstdint>
 #include <deque>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "parallel/gradient_reducer.h"
 #include "parallel/partition.h"
+#include "tensor/kernels.h"
 #include "tensor/tensor.h"
 
 namespace redspine {
@@ -60,7 +62,22 @@ struct Parameter {
 struct ParameterStack {
   TensorView value;     // [sum of local rows, cols] or [sum of local sizes], in the type it is read
   TensorView gradient;  // the same shape, f32
+  Update next_summand = Update::write;  // how the next summand of the gradient enters it
+
+  /// How the caller, which is about to do so, has to put its summand into the gradient: the first
+  /// since begin_gradients() replaces what an earlier step left there.
+  Update take_update() { return std::exchange(next_summand, Update::accumulate); }
+  /// The gradient for a kernel that only adds: set to zero before the first summand.
+  TensorView gradient_to_add_to(Device& device);
 };
+
+/// Of a stack that a layer may lack: without elements then.
+inline ConstTensorView value_or_none(const ParameterStack* stack) {
+  return stack == nullptr ? ConstTensorView() : stack->value;
+}
+inline TensorView gradient_or_none(Device& device, ParameterStack* stack) {
+  return stack == nullptr ? TensorView() : stack->gradient_to_add_to(device);
+}
 
 class ParameterStore {
  public:
@@ -69,10 +86,12 @@ class ParameterStore {
   /// Adds parameters in one stack, to the current bucket. Those of a stack of several are sharded
   /// along dim 0, agree in their other dim and are read in one type. The reference stays valid; its
   /// views are set by allocate().
-  const ParameterStack& declare(std::vector<ParameterSpec> specs);
+  ParameterStack& declare(std::vector<ParameterSpec> specs);
   /// Makes the buffers, zeroed, and sets all views, for activations of `dtype` (f32 or bf16). Once,
   /// after the last declare().
   void allocate(Device& device, DType dtype = DType::f32);
+  /// From here on gradients are those of a new step; those of the last one no longer count.
+  void begin_gradients();
   /// Rounds all values to the working copy, where there is one: after anybody but the optimizer has
   /// written to values().
   void refresh_working(Device& device) const;

@@ -24,6 +24,8 @@ namespace redspine {
 enum class Transpose { no, yes };
 enum class GeluKind { tanh, exact };
 enum class RopeDirection { forward, backward };
+/// Whether a result replaces what was there or is added to it.
+enum class Update { write, accumulate };
 
 /// out[M,N] = A B (+ bias), where B[K,N] is `b` or its transpose. `out` has the type of `a` and `b`
 /// or is f32; `bias` has the type of `out`.
@@ -59,10 +61,11 @@ struct MatmulGeluBackward {
 /// Of y = x W^T + bias: dweight += dy^T x, dbias[c] += sum over rows of dy[r,c]. Rows of the latter
 /// ascend within blocks of 32, and then the blocks.
 struct WeightGradient {
-  TensorView dweight;  // [C, K], accumulated
+  TensorView dweight;  // [C, K], by `update`
   TensorView dbias;    // [C], accumulated, or empty
   ConstTensorView dy;  // [R, C]
   ConstTensorView x;   // [R, K]
+  Update update = Update::accumulate;
 };
 
 /// Layer normalisation over the last dim (Ba et al., arXiv 1607.06450):

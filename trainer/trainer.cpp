@@ -106,7 +106,7 @@ StepReport Trainer::train_step(const Requests& mine) {
   mesh_.begin_step(++progress_.step);
 
   const Batch batch = prefetcher_.next();
-  device_.zero(model_.parameters().gradients());
+  model_.parameters().begin_gradients();
   for (std::int64_t m = 0; m < num_micro_batches_; ++m) {
     model_.accumulate_gradients(feed_.training(batch, m), static_cast<float>(1.0 / num_tokens),
                                 reducer_);

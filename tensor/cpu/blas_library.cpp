@@ -30,7 +30,8 @@ void run_by_blas_library(const Matmul& op) {
 }
 
 void run_by_blas_library(const WeightGradient& op) {
-  multiply(op.dweight, op.dy.rows(), {op.dy, CblasTrans}, {op.x, CblasNoTrans}, 1.0F);
+  multiply(op.dweight, op.dy.rows(), {op.dy, CblasTrans}, {op.x, CblasNoTrans},
+           op.update == Update::accumulate ? 1.0F : 0.0F);
 }
 
 std::string blas_description() {

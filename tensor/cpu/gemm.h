@@ -8,10 +8,9 @@
 
 #include <cstdint>
 
-namespace redspine {
+#include "tensor/kernels.h"
 
-/// Whether a product replaces its output or is added to it.
-enum class Update { write, accumulate };
+namespace redspine {
 
 /// Element (i, k) of one side of a product, i along the output and k along the inner dim, is
 /// data[i * stride + k * inner_stride]. One of the strides is 1.

@@ -113,7 +113,7 @@ void CpuKernels::run(const WeightGradient& op) const {
             .k = op.dy.rows(),
             .a = columns_of(op.dy),
             .b = columns_of(op.x),
-            .update = Update::accumulate});
+            .update = op.update});
   if (op.dbias.count() != 0) add_columns(op.dbias, op.dy);
 }
 

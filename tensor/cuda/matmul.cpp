@@ -125,7 +125,11 @@ void CudaKernels::run(const MatmulGeluBackward& op) const {
 // The sums of columns are a kernel of their own: the library's would overwrite the gradient instead
 // of adding to it.
 void CudaKernels::run(const WeightGradient& op) const {
-  multiply({.out = op.dweight, .a = op.dy, .b = op.x, .transpose_a = Transpose::yes, .beta = 1.0F});
+  multiply({.out = op.dweight,
+            .a = op.dy,
+            .b = op.x,
+            .transpose_a = Transpose::yes,
+            .beta = op.update == Update::accumulate ? 1.0F : 0.0F});
   if (op.dbias.count() != 0) add_columns(stream_, op.dbias, op.dy, scratch_);
 }
 

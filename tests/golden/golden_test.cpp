@@ -74,7 +74,7 @@ class Golden : public ::testing::TestWithParam<std::string> {
 
   /// Gradients of the mean loss of a step's batch; returns that loss.
   double compute_gradients(std::size_t step) {
-    device_->zero(gpt_.parameters().gradients());
+    gpt_.parameters().begin_gradients();
     const auto scale = static_cast<float>(1.0 / static_cast<double>(num_tokens()));
     gpt_.accumulate_gradients(batch_of_step(step), scale, reducer_);
     reducer_.finish();

@@ -80,7 +80,7 @@ void expect_gpt_gradients(const ModelConfig& config) {
                                    .loss = [&] { return gpt.train(); },
                                    .compute_gradients =
                                        [&] {
-                                         gpt.device->zero(store.gradients());
+                                         store.begin_gradients();
                                          gpt.train();
                                        },
                                    .tolerance = 3e-3,
@@ -136,6 +136,27 @@ TEST(Gpt, GradientsOfMicroBatchesAddUp) {
   }
   EXPECT_GT(squares, 0.0);
   EXPECT_LT(std::sqrt(difference / squares), 1e-6);
+}
+
+TEST(Gpt, GradientsOfANewStepHoldNothingOfTheLast) {
+  for (const bool ties : {false, true}) {
+    ModelConfig config = layer_config(Family::gpt2);
+    config.tie_embeddings = ties;
+    GptCase gpt(config);
+    const auto gradients = [&] {
+      return from_device(*gpt.device, gpt.model.parameters().gradients());
+    };
+    gpt.train();
+    const std::vector<float> first = gradients();
+    for (const Parameter& parameter : gpt.model.parameters().parameters()) {
+      const std::vector<float> old(static_cast<std::size_t>(parameter.gradient.count()), NAN);
+      gpt.device->upload(parameter.gradient.reshape({parameter.gradient.count()}),
+                         host_view(std::span(old)));
+    }
+    gpt.model.parameters().begin_gradients();
+    gpt.train();
+    EXPECT_EQ(gradients() == first, true);
+  }
 }
 
 TEST(Gpt, DropoutChangesTrainingAndLeavesEvaluationAlone) {

@@ -92,7 +92,7 @@ struct Results {
 // The rows [begin, end) alone.
 Results results_of_rows(HeadCase& layer, std::int64_t begin, std::int64_t end) {
   Device& device = *layer.device;
-  device.zero(layer.store.gradients());
+  layer.store.begin_gradients();
   const std::int64_t count = end - begin;
   layer.head.forward_backward(layer.dx.view().slice(begin, count),
                               layer.x.view().slice(begin, count),

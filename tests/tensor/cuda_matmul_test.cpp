@@ -115,18 +115,21 @@ TEST_F(CudaMatmul, BackThroughGeluEqualsTheCpusInBothKinds) {
   }
 }
 
-TEST_F(CudaMatmul, WeightGradientIsAddedInF32) {
-  for (const bool has_bias : {false, true}) {
-    expect_agreement_at_any_size([=](const Device& device, Operands& o, Sizes size) -> Outputs {
-      const WeightGradient op{.dweight = o.f32(1, {size.n, size.k}),
-                              .dbias = has_bias ? o.f32(2, {size.n}) : TensorView{},
-                              .dy = o.activation(3, {size.m, size.n}),
-                              .x = o.activation(4, {size.m, size.k})};
-      ops::run(device, op);
-      Outputs outputs{op.dweight};
-      if (has_bias) outputs.push_back(op.dbias);
-      return outputs;
-    });
+TEST_F(CudaMatmul, WeightGradientIsWrittenOrAddedInF32) {
+  for (const Update update : {Update::write, Update::accumulate}) {
+    for (const bool has_bias : {false, true}) {
+      expect_agreement_at_any_size([=](const Device& device, Operands& o, Sizes size) -> Outputs {
+        const WeightGradient op{.dweight = o.f32(1, {size.n, size.k}),
+                                .dbias = has_bias ? o.f32(2, {size.n}) : TensorView{},
+                                .dy = o.activation(3, {size.m, size.n}),
+                                .x = o.activation(4, {size.m, size.k}),
+                                .update = update};
+        ops::run(device, op);
+        Outputs outputs{op.dweight};
+        if (has_bias) outputs.push_back(op.dbias);
+        return outputs;
+      });
+    }
   }
 }
 

@@ -97,14 +97,15 @@ TEST(Matmul, OfNoRowsColumnsOrInnerElementsIsEmptyOrTheBias) {
   }
 }
 
-// dweight[n, k] += dy[m, n]^T x[m, k]; dbias[n] += column sums of dy.
-void expect_weight_gradient(Device& device, const Sizes& s, WithBias with_bias) {
+// dweight[n, k] = or += dy[m, n]^T x[m, k]; dbias[n] += column sums of dy.
+void expect_weight_gradient(Device& device, const Sizes& s, WithBias with_bias, Update update) {
   SCOPED_TRACE(name_of(s));
   const auto dy = random_values(s.m * s.n, 1);
   const auto x = random_values(s.m * s.k, 2);
   const auto dweight_before = random_values(s.n * s.k, 3);
   const auto dbias_before = random_values(with_bias == WithBias::yes ? s.n : 0, 4);
-  Values dweight = widen(dweight_before);
+  Values dweight =
+      update == Update::write ? Values(dweight_before.size(), 0.0) : widen(dweight_before);
   Values dbias = widen(dbias_before);
   for (std::int64_t r = 0; r < s.m; ++r) {
     for (std::int64_t c = 0; c < s.n; ++c) {
@@ -121,24 +122,29 @@ void expect_weight_gradient(Device& device, const Sizes& s, WithBias with_bias) 
   ops::run(device, WeightGradient{.dweight = dweight_out,
                                   .dbias = dbias_out,
                                   .dy = to_device(device, dy, {s.m, s.n}),
-                                  .x = to_device(device, x, {s.m, s.k})});
+                                  .x = to_device(device, x, {s.m, s.k}),
+                                  .update = update});
   expect_close(from_device(device, dweight_out), dweight, 1e-6);
   expect_close(from_device(device, dbias_out), dbias, 1e-6);
 }
 
-TEST(WeightGradient, AddsTheDefinition) {
+TEST(WeightGradient, WritesOrAddsTheDefinition) {
   const auto device = make_cpu_device(2);
-  for (const Sizes& sizes : kSizes) {
-    expect_weight_gradient(*device, sizes, WithBias::no);
-    expect_weight_gradient(*device, sizes, WithBias::yes);
+  for (const Update update : {Update::write, Update::accumulate}) {
+    for (const Sizes& sizes : kSizes) {
+      expect_weight_gradient(*device, sizes, WithBias::no, update);
+      expect_weight_gradient(*device, sizes, WithBias::yes, update);
+    }
   }
 }
 
 TEST(WeightGradient, OfNoRowsIsNothing) {
   const auto device = make_cpu_device(2);
-  expect_weight_gradient(*device, {0, 4, 3}, WithBias::yes);
-  expect_weight_gradient(*device, {3, 0, 4}, WithBias::yes);
-  expect_weight_gradient(*device, {3, 4, 0}, WithBias::yes);
+  for (const Update update : {Update::write, Update::accumulate}) {
+    expect_weight_gradient(*device, {0, 4, 3}, WithBias::yes, update);
+    expect_weight_gradient(*device, {3, 0, 4}, WithBias::yes, update);
+    expect_weight_gradient(*device, {3, 4, 0}, WithBias::yes, update);
+  }
 }
 
 TEST(BlasLibrary, GivesTheSameProducts) {

@@ -42,7 +42,7 @@ class WrittenOut {
   Step train_step() {
     ++num_steps;
     const auto num_tokens = static_cast<double>(shape.num_sequences * shape.sequence_length);
-    device->zero(model.parameters().gradients());
+    model.parameters().begin_gradients();
     model.accumulate_gradients(feed.training(prefetcher.next(), 0),
                                static_cast<float>(1.0 / num_tokens), reducer);
     reducer.finish();
