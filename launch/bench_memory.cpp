@@ -37,6 +37,7 @@ StreamRates measure_streams(Device& device) {
   const Tensor exp_avg(device, DType::f32, shape);
   const Tensor exp_avg_sq(device, DType::f32, shape);
   const Tensor gradient(device, DType::f32, shape);
+  const AdamWPart all{.begin = 0, .count = kStreamFloats, .weight_decay = 0.1};
   const auto bytes = [](double a_float) { return a_float * static_cast<double>(kStreamFloats); };
   const double copy = seconds_of(kNumRounds, [&] {
                         device.copy(parameter, gradient);
@@ -47,12 +48,12 @@ StreamRates measure_streams(Device& device) {
                                                 .exp_avg = exp_avg,
                                                 .exp_avg_sq = exp_avg_sq,
                                                 .gradient = gradient,
+                                                .parts = {&all, 1},
                                                 .gradient_scale = 1.0,
                                                 .learning_rate = 1e-3,
                                                 .beta1 = 0.9,
                                                 .beta2 = 0.95,
                                                 .epsilon = 1e-8,
-                                                .weight_decay = 0.1,
                                                 .correction1 = 0.1,
                                                 .correction2 = 0.05});
                          device.synchronize(Stream::compute);

@@ -100,6 +100,8 @@ class ParameterStore {
   /// The flat buffers; every stack starts at a multiple of 64 bytes, and the gaps stay zero.
   TensorView values() const { return values_; }
   TensorView gradients() const { return gradients_; }
+  /// Values in bf16 as layers read them, laid out alike; empty where those read the values.
+  TensorView working() const { return working_; }
   /// Of all buffers on the device.
   std::int64_t bytes() const;
   /// The buckets in the order of begin_bucket().
@@ -122,7 +124,7 @@ class ParameterStore {
   std::int64_t size_ = 0;
   Tensor values_;
   Tensor gradients_;
-  Tensor working_;  // laid out like the values; without elements where layers read those
+  Tensor working_;
 };
 
 /// A parameter that every tensor rank holds whole; tensor rank 0 counts it.

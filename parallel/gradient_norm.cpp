@@ -7,9 +7,7 @@ namespace redspine {
 
 double sum_of_squares(Device& device, std::span<const ConstTensorView> owned) {
   const Tensor sum(device, DType::f64, {1});
-  for (const ConstTensorView& gradient : owned) {
-    ops::run(device, SumOfSquares{.sum = sum, .x = gradient});
-  }
+  ops::run(device, SumOfSquares{.sum = sum, .parts = owned});
   double result = 0.0;
   device.download(host_view(std::span<double>(&result, 1)), sum);
   return result;

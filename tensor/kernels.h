@@ -16,6 +16,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "tensor/view.h"
 
@@ -251,10 +252,17 @@ struct CrossEntropyBackward {
   float scale;
 };
 
-/// sum += sum of x^2, in f64.
+/// sum += sum of x^2 over all elements x of the parts, in f64.
 struct SumOfSquares {
-  TensorView sum;  // [1] f64, accumulated
-  ConstTensorView x;
+  TensorView sum;                          // [1] f64, accumulated
+  std::span<const ConstTensorView> parts;  // read until the call returns, as is every span here
+};
+
+/// The elements [begin, begin + count) of the buffers that AdamW is given, and their decay.
+struct AdamWPart {
+  std::int64_t begin;
+  std::int64_t count;
+  double weight_decay;
 };
 
 /// AdamW with decoupled decay (Loshchilov and Hutter, arXiv 1711.05101), epsilon outside the root,
@@ -262,18 +270,19 @@ struct SumOfSquares {
 /// m = beta1 m + (1 - beta1) g; v = beta2 v + (1 - beta2) g^2;
 /// p = p (1 - learning_rate * weight_decay)
 ///     - learning_rate / correction1 * m / (sqrt(v / correction2) + epsilon).
+/// Elements that lie in none of the parts are left alone.
 struct AdamW {
-  TensorView parameter;   // in place
-  TensorView exp_avg;     // m, in place
-  TensorView exp_avg_sq;  // v, in place
+  TensorView parameter;   // [n], in place
+  TensorView exp_avg;     // [n], m, in place
+  TensorView exp_avg_sq;  // [n], v, in place
   ConstTensorView gradient;
-  TensorView working = {};  // p rounded to bf16, written; or empty
+  TensorView working = {};  // [n], p rounded to bf16, written; or empty
+  std::span<const AdamWPart> parts;
   double gradient_scale;
   double learning_rate;
   double beta1;
   double beta2;
   double epsilon;
-  double weight_decay;
   double correction1;  // 1 - beta1^t
   double correction2;  // 1 - beta2^t
 };

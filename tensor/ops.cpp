@@ -302,7 +302,9 @@ void check(const CrossEntropyBackward& op) {
 
 void check(const SumOfSquares& op) {
   check_count("SumOfSquares", {"sum", op.sum}, 1, DType::f64);
-  check_dtype("SumOfSquares", {"x", op.x}, DType::f32);
+  for (const ConstTensorView& part : op.parts) {
+    check_dtype("SumOfSquares", {"part", part}, DType::f32);
+  }
 }
 
 void check(const AdamW& op) {
@@ -313,6 +315,12 @@ void check(const AdamW& op) {
   check_same_count("AdamW", {"gradient", op.gradient}, parameter);
   if (op.working.count() != 0) {
     check_count("AdamW", {"working", op.working}, op.parameter.count(), DType::bf16);
+  }
+  for (const AdamWPart& part : op.parts) {
+    require(part.begin >= 0 && part.count >= 0 && part.begin + part.count <= op.parameter.count(),
+            "AdamW",
+            fmt::format("the {} elements from {} are not all of {}", part.count, part.begin,
+                        parameter.to_string()));
   }
 }
 

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "model/parameters.h"
+#include "tensor/kernels.h"
 #include "trainer/config.h"
 
 namespace redspine {
@@ -30,6 +32,7 @@ class Optimizer {
   OptimizerConfig config_;
   Device& device_;
   ParameterStore& store_;
+  std::vector<AdamWPart> parts_;  // of the flat buffers, which are updated at once
   Tensor exp_avg_;
   Tensor exp_avg_sq_;
   std::int64_t num_updates_;

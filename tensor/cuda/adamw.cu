@@ -1,7 +1,10 @@
 #include <cmath>
+#include <span>
+#include <vector>
 
 #include "tensor/cuda/cuda_kernels.h"
 #include "tensor/cuda/elementwise.h"
+#include "tensor/cuda/parts.h"
 
 namespace redspine::cuda {
 namespace {
@@ -18,13 +21,12 @@ struct AdamWStep {
   float beta2;
   float rest1;
   float rest2;
-  float decay;
   float step;
   float root_scale;
   float epsilon;
 
   template <int width>
-  __device__ void apply(std::int64_t i) const {
+  __device__ void apply(std::int64_t i, float decay) const {
     Floats<width> p = load<width>(parameter + i);
     Floats<width> m = load<width>(exp_avg + i);
     Floats<width> v = load<width>(exp_avg_sq + i);
@@ -44,6 +46,27 @@ struct AdamWStep {
   }
 };
 
+struct DecayPart {
+  std::int64_t begin;
+  std::int64_t count;
+  float decay;  // what a step leaves of a parameter
+};
+
+template <int width>
+__global__ void __launch_bounds__(kElementwiseThreads)
+    adamw_kernel(AdamWStep step, const __grid_constant__ PartTable<DecayPart> table) {
+  const int p = table.part_of(blockIdx.x);
+  const DecayPart& part = table.parts[p];
+  const std::int64_t end = part.begin + part.count;
+  const std::int64_t block = blockIdx.x - table.first_blocks[p];
+  const std::int64_t begin = part.begin + (block * kElementwiseThreads + threadIdx.x) * width;
+  if (begin + width <= end) {
+    step.apply<width>(begin, part.decay);
+  } else {
+    for (std::int64_t i = begin; i < end; ++i) step.apply<1>(i, part.decay);
+  }
+}
+
 }  // namespace
 
 void CudaKernels::run(const AdamW& op) const {
@@ -57,13 +80,28 @@ void CudaKernels::run(const AdamW& op) const {
                        .beta2 = static_cast<float>(op.beta2),
                        .rest1 = static_cast<float>(1.0 - op.beta1),
                        .rest2 = static_cast<float>(1.0 - op.beta2),
-                       .decay = static_cast<float>(1.0 - op.learning_rate * op.weight_decay),
                        .step = static_cast<float>(op.learning_rate / op.correction1),
                        .root_scale = static_cast<float>(1.0 / std::sqrt(op.correction2)),
                        .epsilon = static_cast<float>(op.epsilon)};
-  for_each_element<float>(
-      stream_, step, op.parameter.count(),
-      access_to(op.parameter, op.exp_avg, op.exp_avg_sq, op.gradient, op.working));
+  std::vector<DecayPart> parts;
+  bool are_aligned = true;
+  for (const AdamWPart& part : op.parts) {
+    if (part.count == 0) continue;
+    are_aligned = are_aligned && part.begin % kFullWidth<float> == 0;
+    parts.push_back({.begin = part.begin,
+                     .count = part.count,
+                     .decay = static_cast<float>(1.0 - op.learning_rate * part.weight_decay)});
+  }
+  const Access access =
+      are_aligned ? access_to(op.parameter, op.exp_avg, op.exp_avg_sq, op.gradient, op.working)
+                  : Access::single;
+  with_width<float>(access, [&]<int width>() {
+    for_each_table(
+        std::span<const DecayPart>(parts), std::int64_t{kElementwiseThreads} * width,
+        [&](const PartTable<DecayPart>& table, unsigned num_blocks) {
+          launch(stream_, {num_blocks, kElementwiseThreads}, adamw_kernel<width>, step, table);
+        });
+  });
 }
 
 }  // namespace redspine::cuda

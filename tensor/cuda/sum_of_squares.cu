@@ -1,13 +1,23 @@
+#include <algorithm>
+#include <span>
+#include <vector>
+
 #include "tensor/cuda/cuda_kernels.h"
 #include "tensor/cuda/elementwise.h"
+#include "tensor/cuda/parts.h"
 #include "tensor/cuda/reduce.h"
 
 namespace redspine::cuda {
 namespace {
 
 constexpr int kThreads = 512;
-// Fixed, so that a sum does not depend on the size of the GPU; enough to fill the largest.
-constexpr std::int64_t kMaxBlocks = 1024;
+// Fixed, so that a sum does not depend on the size of the GPU.
+constexpr std::int64_t kElementsPerBlock = std::int64_t{1} << 15;
+
+struct SquaresPart {
+  const float* x;
+  std::int64_t count;
+};
 
 struct SumShared {
   double per_warp[kMaxWarps];
@@ -15,20 +25,22 @@ struct SumShared {
 
 template <int width>
 __global__ void __launch_bounds__(kThreads)
-    squares_kernel(double* partials, const float* x, std::int64_t count) {
+    squares_kernel(double* partials, const __grid_constant__ PartTable<SquaresPart> table) {
   auto& shared = *shared_memory<SumShared>();
-  const std::int64_t stride = std::int64_t{gridDim.x} * kThreads * width;
+  const int p = table.part_of(blockIdx.x);
+  const float* x = table.parts[p].x;
+  const std::int64_t begin = (blockIdx.x - table.first_blocks[p]) * kElementsPerBlock;
+  const std::int64_t end = min(begin + kElementsPerBlock, table.parts[p].count);
   double sum = 0.0;
-  for (std::int64_t i = (std::int64_t{blockIdx.x} * kThreads + threadIdx.x) * width; i < count;
-       i += stride) {
-    if (i + width <= count) {
+  for (std::int64_t i = begin + std::int64_t{threadIdx.x} * width; i < end; i += kThreads * width) {
+    if (i + width <= end) {
       const Floats<width> v = load<width>(x + i);
 #pragma unroll
       for (int j = 0; j < width; ++j) {
         sum += static_cast<double>(v.values[j]) * static_cast<double>(v.values[j]);
       }
     } else {
-      for (std::int64_t last = i; last < count; ++last) {
+      for (std::int64_t last = i; last < end; ++last) {
         sum += static_cast<double>(x[last]) * static_cast<double>(x[last]);
       }
     }
@@ -49,17 +61,28 @@ __global__ void __launch_bounds__(kThreads)
 }  // namespace
 
 void CudaKernels::run(const SumOfSquares& op) const {
-  const std::int64_t count = op.x.count();
-  if (count == 0) return;
-  const std::int64_t num_blocks =
-      std::min(kMaxBlocks, divide_up(count, std::int64_t{kThreads} * kFullWidth<float>));
-  auto* partials = scratch_.elements<double>(num_blocks);
-  with_width<float>(access_to(op.x), [&]<int width>() {
-    launch(stream_, {static_cast<unsigned>(num_blocks), kThreads, sizeof(SumShared)},
-           squares_kernel<width>, partials, elements<float>(op.x), count);
+  std::vector<SquaresPart> parts;
+  std::int64_t num_partials = 0;
+  Access access = Access::full;
+  for (const ConstTensorView& part : op.parts) {
+    if (part.count() == 0) continue;
+    parts.push_back({.x = elements<float>(part), .count = part.count()});
+    num_partials += divide_up(part.count(), kElementsPerBlock);
+    if (access_to(part) == Access::single) access = Access::single;
+  }
+  if (parts.empty()) return;
+  auto* partials = scratch_.elements<double>(num_partials);
+  double* next = partials;
+  with_width<float>(access, [&]<int width>() {
+    for_each_table(std::span<const SquaresPart>(parts), kElementsPerBlock,
+                   [&](const PartTable<SquaresPart>& table, unsigned num_blocks) {
+                     launch(stream_, {num_blocks, kThreads, sizeof(SumShared)},
+                            squares_kernel<width>, next, table);
+                     next += num_blocks;
+                   });
   });
   launch(stream_, {1, kThreads, sizeof(SumShared)}, add_kernel, elements<double>(op.sum), partials,
-         num_blocks);
+         num_partials);
 }
 
 }  // namespace redspine::cuda

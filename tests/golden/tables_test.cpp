@@ -41,6 +41,8 @@ TEST(AdamWReference, EveryElementOfEveryStepAgreesWithTorch) {
     const Tensor parameter = upload(*device, initial);
     const Tensor exp_avg(*device, DType::f32, parameter.shape());
     const Tensor exp_avg_sq(*device, DType::f32, parameter.shape());
+    const AdamWPart all{
+        .begin = 0, .count = parameter.count(), .weight_decay = run.at("weight_decay")};
     for (std::size_t step = 0; step < gradients.size(); ++step) {
       const Tensor gradient = upload(*device, gradients[step]);
       const auto t = static_cast<double>(step + 1);
@@ -48,12 +50,12 @@ TEST(AdamWReference, EveryElementOfEveryStepAgreesWithTorch) {
                               .exp_avg = exp_avg,
                               .exp_avg_sq = exp_avg_sq,
                               .gradient = gradient,
+                              .parts = {&all, 1},
                               .gradient_scale = 1.0,
                               .learning_rate = record.at("learning_rate"),
                               .beta1 = beta1,
                               .beta2 = beta2,
                               .epsilon = record.at("epsilon"),
-                              .weight_decay = run.at("weight_decay"),
                               .correction1 = 1.0 - std::pow(beta1, t),
                               .correction2 = 1.0 - std::pow(beta2, t)});
       const std::vector<float> values = download(*device, parameter);

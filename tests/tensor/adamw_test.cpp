@@ -26,7 +26,7 @@ struct State {
 void reference_step(State& s, const Values& gradient, const AdamW& op) {
   for (std::size_t i = 0; i < gradient.size(); ++i) {
     const double g = gradient[i] * op.gradient_scale;
-    s.parameter[i] *= 1 - op.learning_rate * op.weight_decay;
+    s.parameter[i] *= 1 - op.learning_rate * op.parts[0].weight_decay;
     s.exp_avg[i] = op.beta1 * s.exp_avg[i] + (1 - op.beta1) * g;
     s.exp_avg_sq[i] = op.beta2 * s.exp_avg_sq[i] + (1 - op.beta2) * g * g;
     const double denominator = std::sqrt(s.exp_avg_sq[i]) / std::sqrt(op.correction2) + op.epsilon;
@@ -47,16 +47,17 @@ TEST(AdamW, FollowsTheReferenceOverManySteps) {
     for (int step = 1; step <= 10; ++step) {
       const auto gradient = random_values(count, 10U + static_cast<unsigned>(step), 0.01F);
       const Tensor gradient_tensor = to_device(*device, gradient, {count});
+      const AdamWPart all{.begin = 0, .count = count, .weight_decay = 0.1};
       const AdamW op{.parameter = parameter,
                      .exp_avg = exp_avg,
                      .exp_avg_sq = exp_avg_sq,
                      .gradient = gradient_tensor,
+                     .parts = {&all, 1},
                      .gradient_scale = 0.3,
                      .learning_rate = 1e-2 / step,
                      .beta1 = kBeta1,
                      .beta2 = kBeta2,
                      .epsilon = 1e-8,
-                     .weight_decay = 0.1,
                      .correction1 = 1 - std::pow(kBeta1, step),
                      .correction2 = 1 - std::pow(kBeta2, step)};
       ops::run(*device, op);
@@ -68,22 +69,49 @@ TEST(AdamW, FollowsTheReferenceOverManySteps) {
   }
 }
 
+TEST(AdamW, GivesEveryPartItsDecayAndLeavesTheRestAlone) {
+  const auto device = make_cpu_device(1);
+  const Tensor parameter = to_device<float>(*device, {1, 2, 3, 4, 5}, {5});
+  const Tensor exp_avg = to_device<float>(*device, {0, 0, 1, 0, 0}, {5});
+  const Tensor exp_avg_sq(*device, DType::f32, {5});
+  const Tensor gradient(*device, DType::f32, {5});
+  const std::vector<AdamWPart> parts{{.begin = 0, .count = 2, .weight_decay = 1},
+                                     {.begin = 3, .count = 0, .weight_decay = 1},
+                                     {.begin = 3, .count = 1, .weight_decay = 0},
+                                     {.begin = 4, .count = 1, .weight_decay = 0.5}};
+  ops::run(*device, AdamW{.parameter = parameter,
+                          .exp_avg = exp_avg,
+                          .exp_avg_sq = exp_avg_sq,
+                          .gradient = gradient,
+                          .parts = parts,
+                          .gradient_scale = 1,
+                          .learning_rate = 0.5,
+                          .beta1 = kBeta1,
+                          .beta2 = kBeta2,
+                          .epsilon = 1e-8,
+                          .correction1 = 1 - kBeta1,
+                          .correction2 = 1 - kBeta2});
+  EXPECT_EQ(from_device(*device, parameter), (std::vector<float>{0.5, 1, 3, 4, 3.75}));
+  EXPECT_EQ(from_device(*device, exp_avg), (std::vector<float>{0, 0, 1, 0, 0}));
+}
+
 TEST(AdamW, WithoutAGradientOnlyDecays) {
   const auto device = make_cpu_device(1);
   const Tensor parameter = to_device<float>(*device, {2, -4}, {2});
   const Tensor exp_avg(*device, DType::f32, {2});
   const Tensor exp_avg_sq(*device, DType::f32, {2});
   const Tensor gradient(*device, DType::f32, {2});
+  const AdamWPart all{.begin = 0, .count = 2, .weight_decay = 1};
   ops::run(*device, AdamW{.parameter = parameter,
                           .exp_avg = exp_avg,
                           .exp_avg_sq = exp_avg_sq,
                           .gradient = gradient,
+                          .parts = {&all, 1},
                           .gradient_scale = 1,
                           .learning_rate = 0.5,
                           .beta1 = kBeta1,
                           .beta2 = kBeta2,
                           .epsilon = 1e-8,
-                          .weight_decay = 1,
                           .correction1 = 1 - kBeta1,
                           .correction2 = 1 - kBeta2});
   EXPECT_EQ(from_device(*device, parameter), (std::vector<float>{1, -2}));

@@ -98,21 +98,40 @@ TEST_F(CudaElementwise, EmbeddingLooksUpThisShardsRowsAndZerosElsewhere) {
   }
 }
 
+/// Stretches of `size` elements that begin every `distance`, decaying the more the later.
+std::vector<AdamWPart> stretches(std::int64_t size, std::int64_t distance, std::int64_t count) {
+  std::vector<AdamWPart> parts;
+  for (std::int64_t begin = 0; begin < count; begin += distance) {
+    parts.push_back({.begin = begin,
+                     .count = std::min(size, count - begin),
+                     .weight_decay = 0.01 * static_cast<double>(begin)});
+  }
+  return parts;
+}
+
 TEST_F(CudaElementwise, AdamWEqualsTheCpusAndRoundsTheWorkingCopy) {
-  for (const std::int64_t count : {1, 3, 4, 1027}) {
+  struct Case {
+    std::int64_t count;
+    std::int64_t size;  // of a part
+  };
+  // The last two have more parts than one launch has room for.
+  for (const Case& c : {Case{1, 1}, {3, 3}, {4, 4}, {1027, 1027}, {1027, 3}, {8192, 16}}) {
     for (const bool has_working : {false, true}) {
-      expect_agreement_in_f32([=](const Device& device, Operands& o) -> Outputs {
-        const AdamW op{.parameter = o.f32(1, {count}),
-                       .exp_avg = o.f32(2, {count}),
-                       .exp_avg_sq = o.f32_squares(3, {count}),
-                       .gradient = o.f32(4, {count}),
-                       .working = has_working ? o.written_bf16({count}) : TensorView{},
+      // Without a working copy, which is not written between parts, every second one is left out.
+      const std::vector<AdamWPart> parts =
+          stretches(c.size, has_working ? c.size : 2 * c.size, c.count);
+      expect_agreement_in_f32([&](const Device& device, Operands& o) -> Outputs {
+        const AdamW op{.parameter = o.f32(1, {c.count}),
+                       .exp_avg = o.f32(2, {c.count}),
+                       .exp_avg_sq = o.f32_squares(3, {c.count}),
+                       .gradient = o.f32(4, {c.count}),
+                       .working = has_working ? o.written_bf16({c.count}) : TensorView{},
+                       .parts = parts,
                        .gradient_scale = 0.7,
                        .learning_rate = 1e-2,
                        .beta1 = 0.9,
                        .beta2 = 0.95,
                        .epsilon = 1e-8,
-                       .weight_decay = 0.1,
                        .correction1 = 0.1,
                        .correction2 = 0.05};
         ops::run(device, op);

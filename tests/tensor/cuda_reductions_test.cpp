@@ -158,16 +158,36 @@ TEST_F(CudaReductions, EmbeddingBackwardAddsInTheOrderOfTheTokens) {
   }
 }
 
+// Parts of every size up to `largest`, and empty ones between: more than one launch has room for.
+std::vector<ConstTensorView> parts_up_to(std::int64_t largest, Operands& o) {
+  std::vector<ConstTensorView> parts;
+  for (std::int64_t count = 0; count <= largest; ++count) {
+    parts.push_back(o.f32(static_cast<unsigned>(count), {count}));
+    parts.emplace_back();
+  }
+  return parts;
+}
+
 TEST_F(CudaReductions, SumOfSquaresEqualsTheCpus) {
+  constexpr Tolerance kInF64{.relative_to_largest = 1e-13};
   for (const std::int64_t count : {0, 1, 5, 2048, 100'003}) {
     expect_agreement_in_f32(
         [=](const Device& device, Operands& o) -> Outputs {
-          const SumOfSquares op{.sum = o.f64(2.5), .x = o.f32(1, {count})};
+          const ConstTensorView x = o.f32(1, {count});
+          const SumOfSquares op{.sum = o.f64(2.5), .parts = {&x, 1}};
           ops::run(device, op);
           return {op.sum};
         },
-        {.relative_to_largest = 1e-13});
+        kInF64);
   }
+  expect_agreement_in_f32(
+      [](const Device& device, Operands& o) -> Outputs {
+        const std::vector<ConstTensorView> parts = parts_up_to(400, o);
+        const SumOfSquares op{.sum = o.f64(2.5), .parts = parts};
+        ops::run(device, op);
+        return {op.sum};
+      },
+      kInF64);
 }
 
 constexpr std::int64_t kRows = 23;

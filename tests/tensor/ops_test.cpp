@@ -73,8 +73,9 @@ TEST(OpsCheck, WhatIsSummedOrKeptIsF32WhereActivationsAreBf16) {
   norm.gain = bf16({3});
   expect_error(norm, "RmsNorm: gain [3] is bf16, it must be f32");
   expect_error(RowMax{.max = f32({4}), .logits = bf16({4, 3})}, "none");
-  expect_error(SumOfSquares{.sum = f64({1}), .x = bf16({4})},
-               "SumOfSquares: x [4] is bf16, it must be f32");
+  const ConstTensorView part = bf16({4});
+  expect_error(SumOfSquares{.sum = f64({1}), .parts = {&part, 1}},
+               "SumOfSquares: part [4] is bf16, it must be f32");
 }
 
 TEST(OpsCheck, BiasMustHaveAValueAColumn) {
@@ -269,12 +270,17 @@ TEST(OpsCheck, CrossEntropyNeedsItsRowsEverywhere) {
 }
 
 TEST(OpsCheck, OptimizerStateMatchesItsParameter) {
-  expect_error(SumOfSquares{.sum = f64({2}), .x = f32({3})},
+  expect_error(SumOfSquares{.sum = f64({2}), .parts = {}},
                "SumOfSquares: sum [2] must hold 1 elements");
   AdamW adamw{};
   adamw.parameter = adamw.exp_avg = adamw.exp_avg_sq = f32({3});
   adamw.gradient = f32({4});
   expect_error(adamw, "AdamW: gradient [4] and parameter [3] differ");
+  adamw.gradient = f32({3});
+  expect_error(adamw, "none");
+  const AdamWPart part{.begin = 1, .count = 3, .weight_decay = 0.0};
+  adamw.parts = {&part, 1};
+  expect_error(adamw, "AdamW: the 3 elements from 1 are not all of parameter [3]");
 }
 
 }  // namespace

@@ -127,16 +127,17 @@ std::vector<Case> elementwise_cases() {
        }},
       {"AdamW",
        [](const Device& device, Operands& o) -> std::vector<TensorView> {
+         const AdamWPart all{.begin = 0, .count = kCount, .weight_decay = 0.1};
          const AdamW op{.parameter = o.random(1, {kCount}),
                         .exp_avg = o.random(2, {kCount}),
                         .exp_avg_sq = o.random_squares(3, {kCount}),
                         .gradient = o.random(4, {kCount}),
+                        .parts = {&all, 1},
                         .gradient_scale = 0.7,
                         .learning_rate = 1e-3,
                         .beta1 = 0.9,
                         .beta2 = 0.95,
                         .epsilon = 1e-8,
-                        .weight_decay = 0.1,
                         .correction1 = 0.3,
                         .correction2 = 0.2};
          ops::run(device, op);
@@ -226,7 +227,8 @@ std::vector<Case> vocabulary_cases() {
        }},
       {"SumOfSquares",
        [](const Device& device, Operands& o) -> std::vector<TensorView> {
-         const SumOfSquares op{.sum = o.f64(), .x = o.random(1, {kCount})};
+         const ConstTensorView x = o.random(1, {kCount});
+         const SumOfSquares op{.sum = o.f64(), .parts = {&x, 1}};
          ops::run(device, op);
          return {op.sum};
        }},

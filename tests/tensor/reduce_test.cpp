@@ -18,7 +18,9 @@ TEST(SumOfSquares, IsAddedInDoublePrecision) {
     double expected = 1.5;
     for (double value : widen(x)) expected += value * value;
     const Tensor sum = to_device<double>(*device, {1.5}, {1});
-    ops::run(*device, SumOfSquares{.sum = sum, .x = to_device(*device, x, {count})});
+    const Tensor tensor = to_device(*device, x, {count});
+    const ConstTensorView view = tensor;
+    ops::run(*device, SumOfSquares{.sum = sum, .parts = {&view, 1}});
     EXPECT_NEAR(from_device<double>(*device, sum)[0], expected, 1e-13 * expected);
   }
 }
@@ -29,7 +31,9 @@ TEST(SumOfSquares, NeitherOverflowsNorHidesWhatIsNotFinite) {
   x[49999] = 1e30F;
   const auto sum_of = [&] {
     const Tensor sum(*device, DType::f64, {1});
-    ops::run(*device, SumOfSquares{.sum = sum, .x = to_device(*device, x, {50000})});
+    const Tensor tensor = to_device(*device, x, {50000});
+    const ConstTensorView view = tensor;
+    ops::run(*device, SumOfSquares{.sum = sum, .parts = {&view, 1}});
     return from_device<double>(*device, sum)[0];
   };
   EXPECT_NEAR(sum_of() / 1e60, 1.0, 1e-6);
