@@ -114,9 +114,12 @@ int run(const RankGroup& world, const EffectiveConfig& effective, const RunStart
   }
   std::optional<std::string> resumed_from;
   if (start.resumed) resumed_from = start.resumed->directory;
+  // A run that saves at its end alone has no training to go on with meanwhile, and needs no memory
+  // for a snapshot.
+  const bool saves_in_background = config.checkpoint.async && config.checkpoint.interval > 0;
   CheckpointSaver saver(
       {.model = config.model,
-       .mode = config.checkpoint.async ? SaveMode::asynchronous : SaveMode::synchronous,
+       .mode = saves_in_background ? SaveMode::asynchronous : SaveMode::synchronous,
        .retention = {.keep = config.checkpoint.keep,
                      .keep_every = config.checkpoint.keep_every,
                      .resumed_from = resumed_from}},

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <vector>
 
 #include "parallel/mpi_handle.h"
 #include "parallel/partition.h"
 #include "parallel/shared_memory_all_reduce.h"
 #include "tensor/error.h"
+#include "tensor/tensor.h"
 
 namespace redspine {
 namespace {
@@ -31,7 +33,7 @@ MPI_Datatype mpi_type(DType dtype) {
 // MPI counts are `int`. Longer buffers go in pieces of this many elements.
 constexpr std::int64_t kMaxElementsPerCall = std::int64_t{1} << 28;
 // What passes through host memory at once: long enough for full speed, short enough to pin.
-constexpr std::size_t kStagingBytes = std::size_t{8} << 20;
+constexpr std::int64_t kStagingBytes = std::int64_t{8} << 20;
 
 // `values` lie in host memory and fit into one call.
 void all_reduce_piece(TensorView values, ReduceOp op, MPI_Comm communicator) {
@@ -64,15 +66,11 @@ class Lane {
   }
   Lane(const Lane&) = delete;
   Lane& operator=(const Lane&) = delete;
-  ~Lane() {
-    if (staging_ != nullptr) device_.deallocate_host(staging_);
-  }
 
   // In the stream's thread.
   void all_reduce(TensorView values, ReduceOp op) {
     const auto size = static_cast<std::int64_t>(size_of(values.dtype()));
-    const std::int64_t most =
-        is_staged_ ? static_cast<std::int64_t>(kStagingBytes) / size : kMaxElementsPerCall;
+    const std::int64_t most = is_staged_ ? kStagingBytes / size : kMaxElementsPerCall;
     const TensorView flat = values.reshape({values.count()});
     for (const Range& range : pieces(values.count(), most)) {
       const TensorView piece = flat.slice(range.begin, range.size());
@@ -80,8 +78,8 @@ class Lane {
         all_reduce_in_host_memory(piece, op);
         continue;
       }
-      if (staging_ == nullptr) staging_ = device_.allocate_host(kStagingBytes);
-      const TensorView staged(staging_, values.dtype(), piece.shape());
+      if (!staging_) staging_.emplace(device_, DType::bf16, Shape{kStagingBytes / 2});
+      const TensorView staged(staging_->view().raw(), values.dtype(), piece.shape());
       device_.read(staged, piece);
       all_reduce_in_host_memory(staged, op);
       device_.write(piece, staged);
@@ -103,7 +101,7 @@ class Lane {
   bool is_staged_;
   std::unique_ptr<RankGroup::Handle> handle_;
   std::unique_ptr<SharedMemoryAllReduce> shared_memory_;  // null between hosts
-  void* staging_ = nullptr;  // made by the first call, since not every stream has one
+  std::optional<HostTensor> staging_;  // made by the first call, since not every stream has one
 };
 
 class MpiCommunicator final : public Communicator {

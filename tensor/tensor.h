@@ -41,6 +41,25 @@ class Tensor {
   TensorView view_;
 };
 
+/// Owns host memory that copies from and to a device are fastest with, of any content at first.
+class HostTensor {
+ public:
+  /// `device` must outlive the tensor.
+  HostTensor(Device& device, DType dtype, Shape shape)
+      : device_(device),
+        view_(device.allocate_host(static_cast<std::size_t>(shape.count()) * size_of(dtype)), dtype,
+              shape) {}
+  HostTensor(const HostTensor&) = delete;
+  HostTensor& operator=(const HostTensor&) = delete;
+  ~HostTensor() { device_.deallocate_host(view_.raw()); }
+
+  TensorView view() const { return view_; }
+
+ private:
+  Device& device_;
+  TensorView view_;
+};
+
 /// A view of host memory, as `upload` and `download` take it.
 template <class T>
 ConstTensorView host_view(std::span<const T> values) {

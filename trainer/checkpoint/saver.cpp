@@ -93,20 +93,18 @@ class RankFiles {
 
 // Host memory for one state of this rank.
 struct Snapshot {
-  explicit Snapshot(std::int64_t count)
-      : values(static_cast<std::size_t>(count)),
-        exp_avg(values.size()),
-        exp_avg_sq(values.size()) {}
+  Snapshot(Device& device, const Shape& shape)
+      : values(device, DType::f32, shape),
+        exp_avg(device, DType::f32, shape),
+        exp_avg_sq(device, DType::f32, shape) {}
 
-  TrainingTensors views() {
-    return {.values = host_view(std::span(values)),
-            .exp_avg = host_view(std::span(exp_avg)),
-            .exp_avg_sq = host_view(std::span(exp_avg_sq))};
+  TrainingTensors views() const {
+    return {.values = values.view(), .exp_avg = exp_avg.view(), .exp_avg_sq = exp_avg_sq.view()};
   }
 
-  std::vector<float> values;
-  std::vector<float> exp_avg;
-  std::vector<float> exp_avg_sq;
+  HostTensor values;
+  HostTensor exp_avg;
+  HostTensor exp_avg_sq;
 };
 
 }  // namespace
@@ -125,7 +123,9 @@ class CheckpointSaver::Work {
         tensors_(stored_tensors(options_.model)),
         plan_(tensors_, world_.size()),
         gather_(parameters, tensor_axis_) {
-    if (options_.mode == SaveMode::asynchronous) snapshot_.emplace(parameters.values().count());
+    if (options_.mode == SaveMode::asynchronous) {
+      snapshot_.emplace(device, parameters.values().shape());
+    }
   }
 
   ~Work() {
