@@ -7,6 +7,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "parallel/failure.h"
 #include "parallel/rank_group.h"
 #include "tensor/error.h"
 
@@ -14,11 +15,6 @@ namespace redspine {
 
 /// Thrown by agree() on every rank alike, after the mistakes were told.
 struct Refused {};
-
-std::string host_name();
-
-/// Writes `text` to standard error, each line after "[rank R @ HOST] ". Local.
-void tell(const RankGroup& world, const std::string& text);
 
 /// Collective. `mistakes` is what this rank found, or empty. Where any rank found some, the lowest
 /// of them tells its own and all throw Refused.

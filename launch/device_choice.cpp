@@ -22,7 +22,7 @@ DeviceKind choose_kind(const RankGroup& world, DeviceChoice choice) {
   if (choice == DeviceChoice::cuda) return DeviceKind::cuda;
   std::vector<std::string> without;
   const std::vector<std::string> hosts =
-      world.all_gather(num_cuda_devices() > 0 ? "" : host_name());
+      world.all_gather(num_cuda_devices() > 0 ? "" : RankGroup::host_name());
   std::copy_if(hosts.begin(), hosts.end(), std::back_inserter(without),
                [](const std::string& host) { return !host.empty(); });
   if (without.size() == hosts.size()) return DeviceKind::cpu;
@@ -113,7 +113,7 @@ std::unique_ptr<Device> agree_on_device(const MpiSession& session, const RunConf
 
 std::string describe_devices(const RankGroup& world, const Device& device) {
   const std::vector<std::string> of_ranks =
-      world.all_gather(fmt::format("{}: {}", host_name(), device.description()));
+      world.all_gather(fmt::format("{}: {}", RankGroup::host_name(), device.description()));
   std::string text;
   for (std::size_t first = 0; first < of_ranks.size();) {
     std::size_t end = first + 1;

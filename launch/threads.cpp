@@ -122,7 +122,7 @@ RankCpus RankCpus::from_string(const std::string& line) {
 }
 
 RankCpus this_rank_cpus() {
-  return {.host = host_name(),
+  return {.host = RankGroup::host_name(),
           .cpus = affinity_mask(),
           .quota = cgroup_cpu_quota(),
           .num_requested_threads = requested_threads()};

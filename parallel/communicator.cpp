@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cassert>
+#include <exception>
 #include <map>
 #include <vector>
 
@@ -59,12 +61,21 @@ Collectives choose_collectives(const RankGroup& group, const Device& device, Col
 }
 
 std::unique_ptr<Communicator> make_communicator(const RankGroup& group, Device& device,
-                                                Collectives collectives) {
+                                                Collectives chosen) {
+  assert(chosen != Collectives::automatic);
   if (group.size() == 1) return std::make_unique<SelfCommunicator>();
-  if (choose_collectives(group, device, collectives) == Collectives::nccl) {
-    return make_nccl_communicator(group, device);
-  }
+  if (chosen == Collectives::nccl) return make_nccl_communicator(group, device);
   return make_mpi_communicator(group, device);
+}
+
+void finish_streams(Device& device) noexcept {
+  for (int stream = 0; stream < kNumStreams; ++stream) {
+    try {
+      device.synchronize(static_cast<Stream>(stream));
+    } catch (const std::exception&) {
+      continue;  // the job is already ending
+    }
+  }
 }
 
 }  // namespace redspine

@@ -38,9 +38,13 @@ class Communicator {
 /// the build, or with two ranks on one GPU.
 Collectives choose_collectives(const RankGroup& group, const Device& device, Collectives wish);
 
-/// The communicator of a group: nothing for one rank, else what choose_collectives() chooses.
+/// The communicator of a group: nothing for one rank, else by what choose_collectives() has chosen.
 /// Collective over the group. `device` outlives it.
 std::unique_ptr<Communicator> make_communicator(const RankGroup& group, Device& device,
-                                                Collectives collectives = Collectives::automatic);
+                                                Collectives chosen);
+
+/// Waits for all that every stream was given, as a communicator does that ends: none of it may
+/// outlive what it uses. A failure is reported where the stream's result is waited for.
+void finish_streams(Device& device) noexcept;
 
 }  // namespace redspine

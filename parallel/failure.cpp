@@ -2,7 +2,20 @@
 
 #include <fmt/format.h>
 
+#include <cstdio>
+#include <sstream>
+
 namespace redspine {
+
+void tell(const RankGroup& world, const std::string& text) {
+  std::istringstream lines(text);
+  std::string all;
+  for (std::string line; std::getline(lines, line);) {
+    all += fmt::format("[rank {} @ {}] {}\n", world.rank(), RankGroup::host_name(), line);
+  }
+  // One write, so that the launcher does not mix the lines of several ranks.
+  std::fwrite(all.data(), 1, all.size(), stderr);
+}
 
 void fail_together(const RankGroup& group, const std::string& failure) {
   const std::vector<std::string> of_ranks = group.all_gather(failure);

@@ -1,5 +1,5 @@
 // A failure of one rank made one of all ranks, where they can still talk to each other: nobody is
-// left waiting in a collective, and the cause is told once.
+// left waiting in a collective, and the cause is told once. And the voice in which ranks tell.
 #pragma once
 
 #include <exception>
@@ -10,6 +10,9 @@
 #include "tensor/error.h"
 
 namespace redspine {
+
+/// Writes `text` to standard error, each line after "[rank R @ HOST] ". Local, from any thread.
+void tell(const RankGroup& world, const std::string& text);
 
 /// Thrown on every rank of a group alike, with the text of the lowest rank that failed.
 class CollectiveError : public Error {

@@ -111,17 +111,7 @@ class MpiCommunicator final : public Communicator {
     for (auto& lane : lanes_) lane = std::make_unique<Lane>(group, device);
   }
 
-  // Nothing given to a stream may outlive the communicator that it uses.
-  ~MpiCommunicator() override {
-    for (int stream = 0; stream < kNumStreams; ++stream) {
-      try {
-        device_.synchronize(static_cast<Stream>(stream));
-      } catch (const std::exception&) {
-        // Reported where the stream's result was waited for; here the job is already ending.
-        continue;
-      }
-    }
-  }
+  ~MpiCommunicator() override { finish_streams(device_); }
 
   int rank() const override { return rank_; }
   int size() const override { return size_; }

@@ -28,7 +28,7 @@ MpiSession::~MpiSession() {
   MPI_Finalize();
 }
 
-void MpiSession::abort(int exit_code) const {
+void MpiSession::abort(int exit_code) {
   MPI_Abort(MPI_COMM_WORLD, exit_code);
   std::abort();  // MPI_Abort does not return, but is not declared so
 }

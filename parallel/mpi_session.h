@@ -23,7 +23,7 @@ class MpiSession {
   int local_size() const { return local_size_; }
 
   /// Ends every rank of the job at once; the launcher reports `exit_code`.
-  [[noreturn]] void abort(int exit_code) const;
+  [[noreturn]] static void abort(int exit_code);
 
   /// The MPI library in one line.
   static std::string library_version();

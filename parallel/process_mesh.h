@@ -34,10 +34,9 @@ class ProcessMesh {
     std::unique_ptr<Communicator> communicator;
   };
   static std::size_t index(Axis axis) { return static_cast<std::size_t>(axis); }
-  static AxisRanks make_axis(RankGroup group, Device& device, Collectives collectives);
+  static AxisRanks make_axis(RankGroup group, Device& device, Collectives chosen);
 
   const RankGroup& world_;
-  Collectives collectives_;
   std::array<AxisRanks, kNumAxes> axes_;
 };
 

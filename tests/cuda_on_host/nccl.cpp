@@ -3,15 +3,15 @@
 
 #include <fmt/format.h>
 #include <nccl.h>
-#include <unistd.h>
 
 #include <atomic>
+#include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
-#include <vector>
+#include <thread>
 
 #include "tests/cuda_on_host/block.h"
 #include "tests/cuda_on_host/device_memory.h"
@@ -22,11 +22,10 @@ using on_host::Collective;
 using on_host::DeviceQueue;
 using on_host::Peers;
 
-// Freed by destroy or abort. Work in streams holds `peers`, which may live longer.
+// Freed by destroy. Work in streams holds `peers`, which may live longer.
 struct ncclComm {
   std::shared_ptr<Peers> peers;
-  bool is_blocking;
-  std::mutex mutex;
+  std::atomic<bool> is_in_call = false;
   std::function<cudaError_t()> not_enqueued;  // a call that NCCL has not taken yet
 };
 
@@ -47,10 +46,29 @@ std::size_t size_of(ncclDataType_t type) {
   return 0;
 }
 
-ncclResult_t wait_while_in_progress(const Peers& peers) {
-  while (peers.state() == ncclInProgress) usleep(100);
-  return peers.state();
-}
+// A call on a communicator. NCCL forbids two at a time: the second is refused, and both threads see
+// that. A test that looks for such a pair makes calls long by REDSPINE_ON_HOST_NCCL_CALL_MS.
+class Call {
+ public:
+  explicit Call(ncclComm& communicator)
+      : communicator_(communicator), is_alone_(!communicator.is_in_call.exchange(true)) {
+    if (!is_alone_) {
+      communicator.peers->fail(ncclInvalidUsage, "two threads call NCCL on one communicator");
+    } else if (const char* text = std::getenv("REDSPINE_ON_HOST_NCCL_CALL_MS")) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(std::atoi(text)));
+    }
+  }
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+  ~Call() {
+    if (is_alone_) communicator_.is_in_call = false;
+  }
+  bool is_alone() const { return is_alone_; }
+
+ private:
+  ncclComm& communicator_;
+  bool is_alone_;
+};
 
 // A stream's work: starts the collective when the stream comes to it, and is done when it is.
 Work collective_work(std::shared_ptr<Peers> peers, const Collective& collective) {
@@ -60,10 +78,7 @@ Work collective_work(std::shared_ptr<Peers> peers, const Collective& collective)
       peers->start(collective);
     }
     if (!peers->is_done()) return false;
-    // Abort lets the stream go on; a mismatch is a fault of the device.
-    if (peers->state() != ncclSuccess && !peers->is_aborted()) {
-      throw KernelFault(peers->failure());
-    }
+    if (peers->state() != ncclSuccess) throw KernelFault(peers->failure());  // a mismatch
     return true;
   };
 }
@@ -115,6 +130,7 @@ const char* ncclGetLastError(ncclComm_t communicator) {
 ncclResult_t ncclCommInitRankConfig(ncclComm_t* communicator, int num_ranks, ncclUniqueId id,
                                     int rank, ncclConfig_t* config) {
   if (num_ranks < 1 || rank < 0 || rank >= num_ranks) return ncclInvalidArgument;
+  if (config == nullptr || config->blocking != 0) return ncclInvalidUsage;  // not imitated
   on_host::Meeting meeting{};
   std::memcpy(&meeting, id.internal, sizeof meeting);
   int device = 0;
@@ -123,14 +139,13 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* communicator, int num_ranks, ncc
   made->peers = std::make_shared<Peers>(
       meeting, on_host::Member{.rank = rank, .num_ranks = num_ranks, .device = device});
   made->peers->meet();
-  made->is_blocking = config == nullptr || config->blocking != 0;
   *communicator = made.release();
-  if (!(*communicator)->is_blocking) return ncclInProgress;
-  return on_host::wait_while_in_progress(*(*communicator)->peers);
+  return ncclInProgress;
 }
 
 ncclResult_t ncclCommGetAsyncError(ncclComm_t communicator, ncclResult_t* state) {
-  const std::scoped_lock lock(communicator->mutex);
+  const on_host::Call call(*communicator);
+  if (!call.is_alone()) return ncclInvalidUsage;
   if (communicator->not_enqueued != nullptr) {
     const cudaError_t error = communicator->not_enqueued();
     communicator->not_enqueued = nullptr;
@@ -141,20 +156,13 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t communicator, ncclResult_t* state)
   return ncclSuccess;
 }
 
-ncclResult_t ncclCommAbort(ncclComm_t communicator) {
-  if (communicator == nullptr) return ncclSuccess;
-  communicator->peers->abort();
-  static auto* const kAborted = new std::vector<std::shared_ptr<Peers>>;  // MPI may write there
-  static std::mutex mutex;
-  const std::scoped_lock lock(mutex);
-  kAborted->push_back(communicator->peers);
-  delete communicator;
-  return ncclSuccess;
-}
-
 ncclResult_t ncclCommDestroy(ncclComm_t communicator) {
   if (communicator == nullptr) return ncclSuccess;
-  communicator->peers->leave();
+  {
+    const on_host::Call call(*communicator);
+    if (!call.is_alone()) return ncclInvalidUsage;
+    communicator->peers->leave();
+  }
   delete communicator;
   return ncclSuccess;
 }
@@ -166,7 +174,8 @@ ncclResult_t ncclAllReduce(const void* from, void* to, std::size_t count, ncclDa
       !on_host::device_memory().holds(to, bytes)) {
     return ncclInvalidArgument;
   }
-  const std::scoped_lock lock(communicator->mutex);
+  const on_host::Call call(*communicator);
+  if (!call.is_alone()) return ncclInvalidUsage;
   // While a call is in progress no other may be made; and an error stays.
   if (communicator->not_enqueued != nullptr) return ncclInvalidUsage;
   const ncclResult_t state = communicator->peers->state();
@@ -174,12 +183,7 @@ ncclResult_t ncclAllReduce(const void* from, void* to, std::size_t count, ncclDa
   if (state != ncclSuccess) return state;
 
   const Collective collective{.from = from, .to = to, .count = count, .type = type, .op = op};
-  auto enqueue = [work = on_host::collective_work(communicator->peers, collective), stream] {
-    return DeviceQueue::instance().give(stream, work);
-  };
-  if (communicator->is_blocking) {
-    return enqueue() == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
-  }
-  communicator->not_enqueued = std::move(enqueue);
+  communicator->not_enqueued = [work = on_host::collective_work(communicator->peers, collective),
+                                stream] { return DeviceQueue::instance().give(stream, work); };
   return ncclInProgress;
 }

@@ -108,6 +108,15 @@ void max_bf16(void* in, void* in_out, int* count, MPI_Datatype*) {
   combine_bf16(in, in_out, count, [](float a, float b) { return std::max(a, b); });
 }
 
+// Without taking the processor from the ranks that it waits for.
+void wait_for(MPI_Request& request) {
+  constexpr unsigned kPollMicroseconds = 50;
+  int is_done = 0;
+  while (MPI_Test(&request, &is_done, MPI_STATUS_IGNORE) == MPI_SUCCESS && is_done == 0) {
+    usleep(kPollMicroseconds);
+  }
+}
+
 }  // namespace
 
 int world_rank() {
@@ -136,16 +145,6 @@ void Peers::meet() {
   thread_ = std::thread([this] { run(); });
 }
 
-bool Peers::arrives(MPI_Request& request) const {
-  constexpr unsigned kPollMicroseconds = 50;
-  int is_done = 0;
-  while (MPI_Test(&request, &is_done, MPI_STATUS_IGNORE) == MPI_SUCCESS && is_done == 0) {
-    if (is_aborted()) return false;
-    usleep(kPollMicroseconds);
-  }
-  return true;
-}
-
 void Peers::start(const Collective& collective) {
   const std::scoped_lock lock(mutex_);
   given_.push_back(collective);
@@ -154,7 +153,7 @@ void Peers::start(const Collective& collective) {
 
 bool Peers::is_done() const {
   const std::scoped_lock lock(mutex_);
-  return (given_.empty() && !is_busy_) || is_aborted_;
+  return given_.empty() && !is_busy_;
 }
 
 ncclResult_t Peers::state() const {
@@ -165,20 +164,6 @@ ncclResult_t Peers::state() const {
 std::string Peers::failure() const {
   const std::scoped_lock lock(mutex_);
   return failure_;
-}
-
-bool Peers::is_aborted() const {
-  const std::scoped_lock lock(mutex_);
-  return is_aborted_;
-}
-
-void Peers::abort() {
-  {
-    const std::scoped_lock lock(mutex_);
-    is_aborted_ = true;
-    wake_.notify_one();
-  }
-  thread_.join();
 }
 
 void Peers::leave() {
@@ -205,8 +190,8 @@ void Peers::run() {
     Collective collective{};
     {
       std::unique_lock lock(mutex_);
-      wake_.wait(lock, [this] { return !given_.empty() || is_leaving_ || is_aborted_; });
-      if (given_.empty() || is_aborted_) break;
+      wake_.wait(lock, [this] { return !given_.empty() || is_leaving_; });
+      if (given_.empty()) break;
       collective = given_.front();
       given_.pop_front();
       is_busy_ = true;
@@ -215,7 +200,11 @@ void Peers::run() {
     const std::scoped_lock lock(mutex_);
     is_busy_ = false;
   }
-  if (communicator_ != MPI_COMM_NULL && !is_aborted()) MPI_Comm_free(&communicator_);
+  if (communicator_ == MPI_COMM_NULL) return;
+  MPI_Request left = MPI_REQUEST_NULL;
+  MPI_Ibarrier(communicator_, &left);
+  wait_for(left);
+  MPI_Comm_free(&communicator_);
 }
 
 // The root of the meeting hears who is there, and tells everyone; then MPI makes the communicator.
@@ -236,7 +225,7 @@ bool Peers::meet_others() {
   if (mine.world_rank == meeting_.root) {
     for (Introduction& introduction : everyone) {
       MPI_Irecv(&introduction, bytes, MPI_BYTE, MPI_ANY_SOURCE, to_root, MPI_COMM_WORLD, &received);
-      if (!arrives(received)) return false;
+      wait_for(received);
     }
     std::sort(everyone.begin(), everyone.end(), [](const Introduction& a, const Introduction& b) {
       return a.member.rank < b.member.rank;
@@ -249,9 +238,9 @@ bool Peers::meet_others() {
   } else {
     MPI_Irecv(everyone.data(), self_.num_ranks * bytes, MPI_BYTE, meeting_.root, from_root,
               MPI_COMM_WORLD, &received);
-    if (!arrives(received)) return false;
+    wait_for(received);
   }
-  if (!arrives(sent)) return false;
+  wait_for(sent);
   const std::string why_not = objection(everyone);
   if (!why_not.empty()) {
     fail(ncclInvalidUsage, why_not);
@@ -279,7 +268,7 @@ void Peers::run_collective(const Collective& collective) {
   MPI_Request exchanged = MPI_REQUEST_NULL;
   MPI_Iallgather(&mine, sizeof mine, MPI_BYTE, all.data(), sizeof mine, MPI_BYTE, communicator_,
                  &exchanged);
-  if (!arrives(exchanged)) return;
+  wait_for(exchanged);
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
     if (all[rank] == mine) continue;
     fail(ncclInvalidUsage, fmt::format("rank {} calls {}, rank {} calls {}", self_.rank,
@@ -297,10 +286,10 @@ void Peers::run_collective(const Collective& collective) {
   const void* from = is_root && collective.from == collective.to ? MPI_IN_PLACE : collective.from;
   MPI_Request reduced = MPI_REQUEST_NULL;
   MPI_Ireduce(from, is_root ? collective.to : nullptr, count, type, op, 0, communicator_, &reduced);
-  if (!arrives(reduced)) return;
+  wait_for(reduced);
   MPI_Request spread = MPI_REQUEST_NULL;
   MPI_Ibcast(collective.to, count, type, 0, communicator_, &spread);
-  if (!arrives(spread)) return;
+  wait_for(spread);
   if (is_bf16) MPI_Op_free(&op);
 }
 

@@ -51,21 +51,15 @@ class Peers {
 
   ncclResult_t state() const;
   std::string failure() const;
-  bool is_aborted() const;
+  void fail(ncclResult_t state, const std::string& text);
 
-  /// Nobody waits for the other ranks any more. MPI may still write what they send into this
-  /// object, so it must live as long as the process.
-  void abort();
-  /// When all collectives are done: with the other ranks, gives back what MPI holds.
+  /// When all collectives are done: waits for the other ranks to leave, too.
   void leave();
 
  private:
   void run();
   bool meet_others();
-  /// Waits until the request is done; false where abort came first.
-  bool arrives(MPI_Request& request) const;
   void run_collective(const Collective& collective);
-  void fail(ncclResult_t state, const std::string& text);
 
   /// What goes to the other ranks and comes from them.
   struct Messages;
@@ -82,7 +76,6 @@ class Peers {
   std::deque<Collective> given_;
   bool is_busy_ = false;
   bool is_leaving_ = false;
-  bool is_aborted_ = false;
   ncclResult_t state_ = ncclInProgress;
   std::string failure_;
 };

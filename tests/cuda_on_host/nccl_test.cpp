@@ -6,6 +6,7 @@
 
 #include <cstring>
 #include <string>
+#include <thread>
 
 #include "tests/cuda_on_host/device_fixture.h"
 #include "tests/support/mpi_main.h"
@@ -149,17 +150,20 @@ TEST_F(NcclOnHost, MemoryOfTheHostIsRefused) {
   ncclCommDestroy(communicator);
 }
 
-// The others wait for rank 1 until they give up.
-TEST_F(NcclOnHost, AbortFreesAStreamThatWaitsForAMissingRank) {
+TEST_F(NcclOnHost, TwoThreadsAtOnceAreRefused) {
   const ncclComm_t communicator = connect();
-  const DeviceArray<float> values(std::vector<float>(8, 1.0F));
-  if (world().rank() != 1) {
-    EXPECT_EQ(all_reduce(values, 8, communicator), ncclSuccess);
-    usleep(200 * 1000);
-    EXPECT_EQ(cudaStreamQuery(stream), cudaErrorNotReady);
-  }
-  ncclCommAbort(communicator);
-  EXPECT_EQ(outcome(), "");
+  setenv("REDSPINE_ON_HOST_NCCL_CALL_MS", "20", 1);
+  const auto poll = [communicator] {
+    ncclResult_t state = ncclSuccess;
+    ncclCommGetAsyncError(communicator, &state);
+  };
+  std::thread other(poll);
+  poll();
+  other.join();
+  unsetenv("REDSPINE_ON_HOST_NCCL_CALL_MS");
+  EXPECT_EQ(finish(communicator), ncclInvalidUsage);
+  EXPECT_THAT(ncclGetLastError(communicator), HasSubstr("two threads"));
+  ncclCommDestroy(communicator);
 }
 
 }  // namespace

@@ -37,8 +37,8 @@ std::vector<Way> ways() {
 class CommunicatorOn : public ::testing::TestWithParam<Way> {
  protected:
   std::unique_ptr<Device> device = GetParam().make_device();
-  std::unique_ptr<Communicator> communicator =
-      make_communicator(world(), *device, GetParam().collectives);
+  std::unique_ptr<Communicator> communicator = make_communicator(
+      world(), *device, choose_collectives(world(), *device, GetParam().collectives));
 };
 
 INSTANTIATE_TEST_SUITE_P(Ways, CommunicatorOn, ::testing::ValuesIn(ways()),

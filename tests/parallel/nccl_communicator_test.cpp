@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdlib>
 
 #include "tests/support/mpi_main.h"
@@ -17,7 +18,15 @@ TEST(NcclCommunicator, IsWhatRanksWithGpusOfTheirOwnGet) {
             has_own ? Collectives::nccl : Collectives::mpi);
 }
 
-TEST(NcclCommunicator, AddsInARingUnlessToldOtherwise) {
+class NcclEnvironment : public ::testing::Test {
+ protected:
+  ~NcclEnvironment() override {
+    unsetenv("NCCL_ALGO");
+    unsetenv("REDSPINE_ON_HOST_NCCL_CALL_MS");
+  }
+};
+
+TEST_F(NcclEnvironment, AddsInARingUnlessToldOtherwise) {
   if (num_cuda_devices() < world().size()) return;
   const auto device = make_cuda_device(world().rank());
   make_nccl_communicator(world(), *device);
@@ -25,6 +34,21 @@ TEST(NcclCommunicator, AddsInARingUnlessToldOtherwise) {
   setenv("NCCL_ALGO", "Tree", 1);
   make_nccl_communicator(world(), *device);
   EXPECT_STREQ(std::getenv("NCCL_ALGO"), "Tree");
+}
+
+// NCCL forbids two threads on one communicator, and the stand-in refuses them: here its calls are
+// long enough for the watchdog, which looks every tenth of a second, to come into one.
+TEST_F(NcclEnvironment, TheWatchdogKeepsOutOfTheWayOfACall) {
+  if (num_cuda_devices() < world().size()) return;
+  const auto device = make_cuda_device(world().rank());
+  const auto communicator = make_nccl_communicator(world(), *device);
+  const Tensor values = to_device(*device, std::vector<float>{1.0F}, {1});
+  setenv("REDSPINE_ON_HOST_NCCL_CALL_MS", "30", 1);
+  for (int call = 0; call < 8; ++call) {
+    communicator->all_reduce(values, ReduceOp::sum, Stream::compute);
+  }
+  const auto expected = static_cast<float>(std::pow(world().size(), 8));
+  EXPECT_EQ(from_device(*device, values), std::vector<float>{expected});
 }
 
 }  // namespace

@@ -48,7 +48,6 @@ const char* ncclGetLastError(ncclComm_t communicator);
 ncclResult_t ncclCommInitRankConfig(ncclComm_t* communicator, int num_ranks, ncclUniqueId id,
                                     int rank, ncclConfig_t* config);
 ncclResult_t ncclCommGetAsyncError(ncclComm_t communicator, ncclResult_t* state);
-ncclResult_t ncclCommAbort(ncclComm_t communicator);
 ncclResult_t ncclCommDestroy(ncclComm_t communicator);
 
 ncclResult_t ncclAllReduce(const void* from, void* to, std::size_t count, ncclDataType_t type,
