@@ -12,6 +12,7 @@
 #include <array>
 #include <atomic>
 #include <cstring>
+#include <span>
 
 #include "parallel/mpi_handle.h"
 #include "parallel/partition.h"
@@ -35,39 +36,35 @@ struct alignas(kCacheLineBytes) Progress {
     syscall(SYS_futex, &value, FUTEX_WAKE, kMaxRanks, nullptr, nullptr, 0);
   }
 
-  // Numbers wrap around; ranks are never more than one piece apart.
-  bool has_reached(std::uint32_t number) const {
-    return static_cast<std::int32_t>(value.load(std::memory_order_acquire) - number) >= 0;
-  }
-
   // Looks for some microseconds, then sleeps: the processor may be needed by what is waited for.
   void wait_for(std::uint32_t number) const {
     constexpr int kNumLooks = 500;
-    for (int look = 0; look < kNumLooks; ++look) {
-      if (has_reached(number)) return;
-      _mm_pause();
-    }
-    while (!has_reached(number)) {
+    for (int look = 0;; ++look) {
       const std::uint32_t seen = value.load(std::memory_order_acquire);
+      // Numbers wrap around; ranks are never more than one piece apart.
       if (static_cast<std::int32_t>(seen - number) >= 0) return;
-      syscall(SYS_futex, &value, FUTEX_WAIT, seen, nullptr, nullptr, 0);
+      if (look < kNumLooks) {
+        _mm_pause();
+      } else {
+        syscall(SYS_futex, &value, FUTEX_WAIT, seen, nullptr, nullptr, 0);
+      }
     }
   }
 };
 
-// The share of a piece that a rank reduces for all.
-Range share_of(std::int64_t count, int size, int rank) { return partition(count, size, rank); }
+// What every rank of the group gave, by rank.
+template <class T>
+using Contributions = std::span<const T* const>;
 
+// The elements of `share`, to this rank's values and to the result that all read.
 template <class T, class Sum>
-void reduce_share(T* values, std::byte* result_bytes, const std::array<const T*, kMaxRanks>& others,
-                  int rank, int size, ReduceOp op, Range share) {
-  auto* result = reinterpret_cast<T*>(result_bytes);
+void reduce_share(T* values, T* result, Contributions<T> of_ranks, ReduceOp op, Range share) {
   constexpr std::int64_t kBlock = 512;
   for (std::int64_t begin = share.begin; begin < share.end; begin += kBlock) {
     const std::int64_t count = std::min(kBlock, share.end - begin);
     Sum sums[kBlock];
-    for (int r = 0; r < size; ++r) {
-      const T* from = (r == rank ? values : others[static_cast<std::size_t>(r)]) + begin;
+    for (std::size_t r = 0; r < of_ranks.size(); ++r) {
+      const T* from = of_ranks[r] + begin;
       if (r == 0) {
         for (std::int64_t i = 0; i < count; ++i) sums[i] = static_cast<Sum>(from[i]);
       } else if (op == ReduceOp::sum) {
@@ -183,7 +180,7 @@ void SharedMemoryAllReduce::reduce_piece(TensorView piece, ReduceOp op) {
   const std::size_t element = size_of(piece.dtype());
   auto* values = static_cast<std::byte*>(piece.raw());
   const auto copy_share = [&](std::byte* to, const std::byte* from, int rank) {
-    const Range share = share_of(piece.count(), size_, rank);
+    const Range share = partition(piece.count(), size_, rank);
     const std::size_t begin = static_cast<std::size_t>(share.begin) * element;
     std::memcpy(to + begin, from + begin, static_cast<std::size_t>(share.size()) * element);
   };
@@ -204,12 +201,14 @@ void SharedMemoryAllReduce::reduce_piece(TensorView piece, ReduceOp op) {
   }
 
   const auto reduce = [&]<class T, class Sum>(T* typed, Sum) {
-    std::array<const T*, kMaxRanks> others{};
+    std::array<const T*, kMaxRanks> of_ranks{};
     for (int r = 0; r < size_; ++r) {
-      others[static_cast<std::size_t>(r)] = reinterpret_cast<const T*>(contribution_of(r));
+      of_ranks[static_cast<std::size_t>(r)] =
+          r == rank_ ? typed : reinterpret_cast<const T*>(contribution_of(r));
     }
-    reduce_share<T, Sum>(typed, result(), others, rank_, size_, op,
-                         share_of(piece.count(), size_, rank_));
+    reduce_share<T, Sum>(typed, reinterpret_cast<T*>(result()),
+                         Contributions<T>(of_ranks.data(), static_cast<std::size_t>(size_)), op,
+                         partition(piece.count(), size_, rank_));
   };
   switch (piece.dtype()) {
     case DType::f32:

@@ -15,6 +15,7 @@
 // named. Whatever is bf16 is computed in f32 and rounded once.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 
@@ -59,8 +60,8 @@ struct MatmulGeluBackward {
   GeluKind kind;
 };
 
-/// Of y = x W^T + bias: dweight += dy^T x, dbias[c] += sum over rows of dy[r,c]. Rows of the latter
-/// ascend within blocks of 32, and then the blocks.
+/// Of y = x W^T + bias: dweight += dy^T x, dbias[c] += sum over rows of dy[r,c], in blocks of rows
+/// that depend on the shape alone.
 struct WeightGradient {
   TensorView dweight;  // [C, K], by `update`
   TensorView dbias;    // [C], accumulated, or empty
@@ -148,15 +149,24 @@ struct Dropout {
 };
 
 /// Causal attention in packed form. A row of `qkv` holds h query heads, then g key heads, then g
-/// value heads, each of size K. Query head i of this rank uses key and value head
-/// (first_query + i) / queries_per_kv - first_query / queries_per_kv of this rank, where
-/// `first_query` is the global number of this rank's first query head.
+/// value heads, each of size K. Query heads of this rank are the global ones from `first_query` on.
 struct HeadLayout {
   std::int64_t num_heads;       // h
   std::int64_t num_kv_heads;    // g
   std::int64_t head_size;       // K
   std::int64_t queries_per_kv;  // H / G, of the whole model
   std::int64_t first_query;     // global number of head 0
+
+  /// The key and value head that a query head uses; both are numbers of this rank.
+  constexpr std::int64_t kv_head_of(std::int64_t head) const {
+    return (first_query + head) / queries_per_kv - first_query / queries_per_kv;
+  }
+  /// The query heads that use a key and value head are those from first_head_of(kv_head) up to
+  /// first_head_of(kv_head + 1).
+  constexpr std::int64_t first_head_of(std::int64_t kv_head) const {
+    const std::int64_t global = (first_query / queries_per_kv + kv_head) * queries_per_kv;
+    return std::clamp(global - first_query, std::int64_t{0}, num_heads);
+  }
 };
 
 /// S = Q K^T / sqrt(K) where key <= query, else -inf; P = softmax(S); context = dropped(P) V.

@@ -126,8 +126,7 @@ void check_heads(const char* op, const HeadLayout& heads, const Operand& qkv,
                       "head layout",
                       heads.num_heads, heads.num_kv_heads, heads.head_size, heads.queries_per_kv,
                       heads.first_query));
-  const std::int64_t last_kv = (heads.first_query + heads.num_heads - 1) / heads.queries_per_kv -
-                               heads.first_query / heads.queries_per_kv;
+  const std::int64_t last_kv = heads.kv_head_of(heads.num_heads - 1);
   require(last_kv < heads.num_kv_heads, op,
           fmt::format("{} query heads from number {} on, {} per kv head, need {} kv heads, not {}",
                       heads.num_heads, heads.first_query, heads.queries_per_kv, last_kv + 1,

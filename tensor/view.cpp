@@ -27,6 +27,17 @@ std::ptrdiff_t check_slice(const Shape& shape, DType dtype, std::int64_t begin,
 
 }  // namespace
 
+void detail::refuse_elements(DType held, DType wanted, const Shape& shape) {
+  throw Error(fmt::format("a tensor {} in {} was given to what computes in {} on the CPU",
+                          shape.to_string(), name_of(held), name_of(wanted)));
+}
+
+void check_copy(TensorView to, ConstTensorView from) {
+  if (to.dtype() == from.dtype() && to.count() == from.count()) return;
+  throw Error(fmt::format("cannot copy {} {} to {} {}", name_of(from.dtype()),
+                          from.shape().to_string(), name_of(to.dtype()), to.shape().to_string()));
+}
+
 std::size_t size_of(DType dtype) {
   switch (dtype) {
     case DType::bf16:

@@ -72,6 +72,9 @@ class Shape {
 
 namespace detail {
 
+/// Throws Error: elements of `held` are not `wanted`.
+[[noreturn]] void refuse_elements(DType held, DType wanted, const Shape& shape);
+
 /// What both kinds of view share; `Pointer` is `void*` or `const void*`.
 template <class Pointer>
 class BasicView {
@@ -106,9 +109,10 @@ class ConstTensorView : public detail::BasicView<const void*> {
  public:
   using BasicView::BasicView;
 
+  /// The elements; Error where T is not their type, as in a kernel of the CPU that is given bf16.
   template <class T>
   const T* data() const {
-    assert(dtype_ == DTypeOf<T>::kValue);
+    if (dtype_ != DTypeOf<T>::kValue) detail::refuse_elements(dtype_, DTypeOf<T>::kValue, shape_);
     return static_cast<const T*>(data_);
   }
   /// The same elements under another shape of equal count.
@@ -123,12 +127,15 @@ class TensorView : public detail::BasicView<void*> {
 
   template <class T>
   T* data() const {
-    assert(dtype_ == DTypeOf<T>::kValue);
+    if (dtype_ != DTypeOf<T>::kValue) detail::refuse_elements(dtype_, DTypeOf<T>::kValue, shape_);
     return static_cast<T*>(data_);
   }
   TensorView reshape(Shape shape) const;
   TensorView slice(std::int64_t begin, std::int64_t count) const;
   operator ConstTensorView() const { return {data_, dtype_, shape_}; }  // NOLINT: a view decays
 };
+
+/// Throws Error unless `from` has the type and the number of elements that a copy to `to` needs.
+void check_copy(TensorView to, ConstTensorView from);
 
 }  // namespace redspine

@@ -126,21 +126,11 @@ class PackedHeads {
     return (sample * layout_.num_heads + head) * length_;
   }
 
-  /// The key and value head that a query head uses.
-  std::int64_t kv_head_of(std::int64_t head) const {
-    return (layout_.first_query + head) / layout_.queries_per_kv - first_kv_head();
-  }
-  /// The query heads that use a key and value head are those from first_head_of(kv_head) up to
-  /// first_head_of(kv_head + 1).
-  std::int64_t first_head_of(std::int64_t kv_head) const {
-    const std::int64_t global = (first_kv_head() + kv_head) * layout_.queries_per_kv;
-    return std::clamp(global - layout_.first_query, std::int64_t{0}, layout_.num_heads);
-  }
+  std::int64_t kv_head_of(std::int64_t head) const { return layout_.kv_head_of(head); }
+  std::int64_t first_head_of(std::int64_t kv_head) const { return layout_.first_head_of(kv_head); }
   float score_scale() const { return 1.0F / std::sqrt(static_cast<float>(layout_.head_size)); }
 
  private:
-  std::int64_t first_kv_head() const { return layout_.first_query / layout_.queries_per_kv; }
-
   template <class Float>
   HeadRows<Float> packed(Float* qkv, std::int64_t sample, std::int64_t place) const {
     const std::int64_t stride = (layout_.num_heads + 2 * layout_.num_kv_heads) * layout_.head_size;

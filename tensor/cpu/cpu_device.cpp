@@ -118,10 +118,7 @@ std::int64_t CpuDevice::used_bytes() const {
 }
 
 void CpuDevice::copy(TensorView to, ConstTensorView from) {
-  if (to.dtype() != from.dtype() || to.count() != from.count()) {
-    throw Error(fmt::format("cannot copy {} {} to {} {}", name_of(from.dtype()),
-                            from.shape().to_string(), name_of(to.dtype()), to.shape().to_string()));
-  }
+  check_copy(to, from);
   auto* target = static_cast<char*>(to.raw());
   const auto* source = static_cast<const char*>(from.raw());
   for_each_slice(to.bytes(), [&](std::size_t begin, std::size_t end) {

@@ -2,18 +2,15 @@
 #pragma once
 
 #include "tensor/cpu/vector_math.h"
+#include "tensor/gelu.h"
 
 namespace redspine {
 
 struct GeluTanh {
-  // (1 + tanh(u)) / 2 = 1 / (1 + e^(-2u)): one exponential, and no cancellation for negative u.
-  static constexpr float kTwoRoot = 1.59576912F;  // 2 sqrt(2 / pi)
-  static constexpr float kCubic = 0.044715F;
-
-  static float value(float x) { return x * logistic(kTwoRoot * x * (1.0F + kCubic * x * x)).value; }
+  static float value(float x) { return x * logistic(TanhGelu::exponent(x)).value; }
   static float slope(float x) {
-    const Logistic s = logistic(kTwoRoot * x * (1.0F + kCubic * x * x));
-    return s.value + x * s.slope * kTwoRoot * (1.0F + 3.0F * kCubic * x * x);
+    const Logistic s = logistic(TanhGelu::exponent(x));
+    return s.value + x * s.slope * TanhGelu::exponent_slope(x);
   }
 };
 

@@ -6,12 +6,8 @@
 namespace redspine::cuda {
 
 HeadGeometry::HeadGeometry(const HeadLayout& heads, std::int64_t sequence_length)
-    : length(sequence_length),
-      num_heads(heads.num_heads),
-      num_kv_heads(heads.num_kv_heads),
-      head_size(heads.head_size),
-      queries_per_kv(heads.queries_per_kv),
-      first_query(heads.first_query),
+    : HeadLayout(heads),
+      length(sequence_length),
       score_scale(1.0F / std::sqrt(static_cast<float>(heads.head_size))) {}
 
 namespace {

@@ -74,26 +74,12 @@ struct ColumnChunk {
   std::int64_t head_size;
 };
 
-/// A HeadLayout and a length, for device code; see PackedHeads of the CPU.
-struct HeadGeometry {
+/// Finds heads in packed rows, for device code; see PackedHeads of the CPU.
+struct HeadGeometry : HeadLayout {
   std::int64_t length;
-  std::int64_t num_heads;
-  std::int64_t num_kv_heads;
-  std::int64_t head_size;
-  std::int64_t queries_per_kv;
-  std::int64_t first_query;
   float score_scale;
 
   HeadGeometry(const HeadLayout& heads, std::int64_t sequence_length);
-
-  __device__ std::int64_t kv_head_of(std::int64_t head) const {
-    return (first_query + head) / queries_per_kv - first_query / queries_per_kv;
-  }
-  /// The query heads of a key and value head are those from here up to first_head_of(kv_head + 1).
-  __device__ std::int64_t first_head_of(std::int64_t kv_head) const {
-    const std::int64_t global = (first_query / queries_per_kv + kv_head) * queries_per_kv;
-    return min(max(global - first_query, std::int64_t{0}), num_heads);
-  }
 
   template <class T>
   __device__ HeadRows<T> query(T* qkv, std::int64_t sample, std::int64_t head) const {

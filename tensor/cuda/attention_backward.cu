@@ -26,18 +26,18 @@ struct QueryStatistics {
   float dot_context[kMicro];
 };
 
-// The place of a tile of scores.
+// The place of a tile of scores, and what all of them are multiplied by.
 struct ScoreTile {
   std::int64_t query;
   std::int64_t key;
   ScoreCounters counters;
+  float scale;
 };
 
 // In: scores = Q K^T and dscores = dcontext V^T. Out: dropped(P) and dS / sqrt(K), both 0 where the
 // query does not see the key.
 __device__ void differentiate(MicroTile& scores, MicroTile& dscores, const QueryStatistics& queries,
-                              const ScoreTile& tile, const DropoutRule& dropout,
-                              float score_scale) {
+                              const ScoreTile& tile, const DropoutRule& dropout) {
   const std::int64_t first_key = tile.key + micro_column();
 #pragma unroll
   for (int i = 0; i < kMicro; ++i) {
@@ -47,10 +47,10 @@ __device__ void differentiate(MicroTile& scores, MicroTile& dscores, const Query
 #pragma unroll
     for (int j = 0; j < kMicro; ++j) {
       const bool is_visible = first_key + j <= query;
-      const float p = is_visible ? expf(scores[i][j] * score_scale - queries.log_sum_exp[i]) : 0.0F;
+      const float p = is_visible ? expf(scores[i][j] * tile.scale - queries.log_sum_exp[i]) : 0.0F;
       const float dp = dscores[i][j] * factors.values[j] - queries.dot_context[i];
       scores[i][j] = p * factors.values[j];
-      dscores[i][j] = is_visible ? p * dp * score_scale : 0.0F;
+      dscores[i][j] = is_visible ? p * dp * tile.scale : 0.0F;
     }
   }
 }
@@ -126,8 +126,8 @@ __global__ void __launch_bounds__(kAttentionThreads, 1)
     MicroTile dscores;
     multiply_rows<width>(scores, shared, queries, keys.tile(key), op.heads.head_size);
     multiply_rows<width>(dscores, shared, dcontext, values.tile(key), op.heads.head_size);
-    differentiate(scores, dscores, statistics, {first, key, counters}, op.dropout,
-                  op.heads.score_scale);
+    differentiate(scores, dscores, statistics, {first, key, counters, op.heads.score_scale},
+                  op.dropout);
 #pragma unroll
     for (int i = 0; i < kMicro; ++i) {
 #pragma unroll
@@ -179,8 +179,8 @@ __global__ void __launch_bounds__(kAttentionThreads, 1)
       MicroTile dscores;
       multiply_rows<width>(scores, shared, queries, keys, op.heads.head_size);
       multiply_rows<width>(dscores, shared, dcontext, values, op.heads.head_size);
-      differentiate(scores, dscores, statistics, {query, first, counters}, op.dropout,
-                    op.heads.score_scale);
+      differentiate(scores, dscores, statistics, {query, first, counters, op.heads.score_scale},
+                    op.dropout);
       store_tile(shared, scores);
       accumulate_rows<width>(dvalues, shared, dcontext, chunk);
       store_tile(shared, dscores);

@@ -3,6 +3,7 @@
 // so that the program also starts, with its own kernels, on a machine that has none.
 #include <cudnn_frontend.h>
 #include <dlfcn.h>
+#include <fmt/format.h>
 
 #include <array>
 #include <cmath>
@@ -14,6 +15,7 @@
 
 #include "tensor/cuda/access.h"
 #include "tensor/cuda/fused_attention.h"
+#include "tensor/error.h"
 
 namespace cudnn_frontend {
 void* cudnn_dlhandle = nullptr;  // NOLINT: the frontend declares it, and calls cuDNN through it
@@ -205,9 +207,17 @@ class CudnnAttention final : public FusedAttention {
   bool execute(Graph* graph, std::unordered_map<std::int64_t, void*> tensors) {
     if (graph == nullptr) return false;
     std::int64_t bytes = 0;
-    if (graph->get_workspace_size(bytes).is_bad()) return false;
+    check(graph->get_workspace_size(bytes), "the workspace");
     void* workspace = scratch_.bytes(static_cast<std::size_t>(bytes));
-    return graph->execute(library_, tensors, workspace).is_good();
+    check(graph->execute(library_, tensors, workspace), "the execution");
+    return true;
+  }
+
+  // What it has planned it must do: other kernels would hide that something is wrong, and how slow.
+  static void check(const fe::error_t& error, const char* what) {
+    if (error.is_bad()) {
+      throw Error(fmt::format("cuDNN attention: {} failed: {}", what, error.get_message()));
+    }
   }
 
   cudnnHandle_t library_;

@@ -11,10 +11,6 @@ namespace {
 
 constexpr int kRowThreads = 256;
 
-struct RowShared {
-  float per_warp[kMaxWarps];
-};
-
 // body.operator()<width>(c) for pieces [c, c + width) of the row, each once, by some thread.
 template <class T, class Body>
 __device__ void for_columns(const T* row, std::int64_t cols, const Body& body) {
@@ -34,7 +30,7 @@ __device__ void for_columns(const T* row, std::int64_t cols, const Body& body) {
 template <class T>
 __global__ void __launch_bounds__(kRowThreads)
     row_max_kernel(float* max, const T* logits, std::int64_t cols) {
-  auto& shared = *shared_memory<RowShared>();
+  auto& shared = *shared_memory<ReductionShared<float>>();
   const T* row = logits + std::int64_t{blockIdx.x} * cols;
   float largest = -INFINITY;
   for_columns(row, cols, [&]<int width>(std::int64_t c) {
@@ -57,7 +53,7 @@ struct Softmax {
 template <class T>
 __global__ void __launch_bounds__(kRowThreads)
     exp_sums_kernel(float* sums, const T* logits, Softmax softmax) {
-  auto& shared = *shared_memory<RowShared>();
+  auto& shared = *shared_memory<ReductionShared<float>>();
   const std::int64_t n = blockIdx.x;
   const T* row = logits + n * softmax.cols;
   const float max = softmax.max[n];
@@ -96,16 +92,12 @@ __global__ void __launch_bounds__(kRowThreads)
   });
 }
 
-struct LossShared {
-  double per_warp[kMaxWarps];
-};
-
 constexpr int kLossThreads = 512;
 
 // One block, since a chunk has some thousand rows at most.
 __global__ void __launch_bounds__(kLossThreads)
     loss_kernel(double* loss, const float* sums, const std::int32_t* targets, std::int64_t rows) {
-  auto& shared = *shared_memory<LossShared>();
+  auto& shared = *shared_memory<ReductionShared<double>>();
   double sum = 0.0;
   for (std::int64_t n = threadIdx.x; n < rows; n += kLossThreads) {
     if (targets[n] >= 0) {
@@ -119,7 +111,8 @@ __global__ void __launch_bounds__(kLossThreads)
 template <class T>
 LaunchShape block_a_row(ConstTensorView logits) {
   return {static_cast<unsigned>(logits.rows()),
-          block_size_for(logits.cols() / kFullWidth<T>, kRowThreads), sizeof(RowShared)};
+          block_size_for(logits.cols() / kFullWidth<T>, kRowThreads),
+          sizeof(ReductionShared<float>)};
 }
 
 }  // namespace
@@ -143,8 +136,9 @@ void CudaKernels::run(const CrossEntropySums& op) const {
 }
 
 void CudaKernels::run(const CrossEntropyLoss& op) const {
-  launch(stream_, {1, kLossThreads, sizeof(LossShared)}, loss_kernel, elements<double>(op.loss),
-         elements<float>(op.sums), elements<std::int32_t>(op.targets), op.targets.count());
+  launch(stream_, {1, kLossThreads, sizeof(ReductionShared<double>)}, loss_kernel,
+         elements<double>(op.loss), elements<float>(op.sums), elements<std::int32_t>(op.targets),
+         op.targets.count());
 }
 
 void CudaKernels::run(const CrossEntropyBackward& op) const {

@@ -65,13 +65,6 @@ std::string reason_of(cudaError_t status) {
   return fmt::format("{} ({})", cudaGetErrorString(status), cudaGetErrorName(status));
 }
 
-void check_same(TensorView to, ConstTensorView from) {
-  if (to.dtype() != from.dtype() || to.count() != from.count()) {
-    throw Error(fmt::format("cannot copy {} {} to {} {}", name_of(from.dtype()),
-                            from.shape().to_string(), name_of(to.dtype()), to.shape().to_string()));
-  }
-}
-
 }  // namespace
 
 CudaDevice::CudaDevice(int number)
@@ -131,17 +124,17 @@ std::int64_t CudaDevice::used_bytes() const {
 }
 
 void CudaDevice::upload(TensorView to, ConstTensorView from_host) {
-  check_same(to, from_host);
+  check_copy(to, from_host);
   copier_.upload(to.raw(), from_host.raw(), to.bytes());
 }
 
 void CudaDevice::download(TensorView to_host, ConstTensorView from) {
-  check_same(to_host, from);
+  check_copy(to_host, from);
   copier_.download(to_host.raw(), from.raw(), from.bytes());
 }
 
 void CudaDevice::copy(TensorView to, ConstTensorView from) {
-  check_same(to, from);
+  check_copy(to, from);
   if (to.count() == 0) return;
   check_cuda(cudaMemcpyAsync(to.raw(), from.raw(), to.bytes(), cudaMemcpyDeviceToDevice,
                              stream(Stream::compute)),
@@ -154,17 +147,20 @@ void CudaDevice::zero(TensorView view) {
              "cudaMemsetAsync");
 }
 
-// The streams do not wait for the default stream, where these copies go, nor it for them.
+// The streams do not wait for the null stream, where these copies go, nor it for them.
 void CudaDevice::read(TensorView to_host, ConstTensorView from) {
-  check_same(to_host, from);
+  check_copy(to_host, from);
   check_cuda(cudaMemcpy(to_host.raw(), from.raw(), from.bytes(), cudaMemcpyDeviceToHost),
              "cudaMemcpy to the host");
 }
 
 void CudaDevice::write(TensorView to, ConstTensorView from_host) {
-  check_same(to, from_host);
+  check_copy(to, from_host);
   check_cuda(cudaMemcpy(to.raw(), from_host.raw(), to.bytes(), cudaMemcpyHostToDevice),
              "cudaMemcpy to the device");
+  // From pageable memory, the call returns when the bytes are on their way.
+  constexpr cudaStream_t kNullStream = nullptr;
+  check_cuda(cudaStreamSynchronize(kNullStream), "cudaStreamSynchronize");
 }
 
 void* CudaDevice::allocate_host(std::size_t bytes) {

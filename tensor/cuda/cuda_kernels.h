@@ -47,11 +47,11 @@ class CudaKernels final : public Kernels {
   void run(const AdamW& op) const override;
 
  private:
-  struct AlignedRows;
-  // Any dim may be 0, where there is no epilogue.
-  void multiply(const Product& product) const;
+  // Any dim may be 0, where there is no epilogue. False, with nothing written, where the library
+  // has no way with this epilogue; without one, there is a way or an Error.
+  bool multiply(const Product& product) const;
   // By way of copies with aligned rows. Where `out` is one of them, it is written as it is.
-  void multiply_aligned(Product product) const;
+  bool multiply_aligned(Product product) const;
 
   cudaStream_t stream_;
   // What a kernel keeps between two launches, and the plans of products: no part of a result.

@@ -17,23 +17,15 @@ namespace redspine {
 
 struct LaunchShape {
   dim3 num_blocks;
-  dim3 block_size;  // threads
-  std::size_t shared_bytes = 0;
+  dim3 block_size;               // threads
+  std::size_t shared_bytes = 0;  // at most 48 KiB
 };
-
-/// What every kernel may use; more has to be asked for, a kernel.
-inline constexpr std::size_t kDefaultSharedBytes = std::size_t{48} << 10;
 
 /// Enqueues kernel(arguments...). Throws Error where the launch is refused; a fault of the kernel
 /// itself is reported by whatever waits for the stream.
 template <class... Parameters, class... Arguments>
 void launch(cudaStream_t stream, const LaunchShape& shape, void (*kernel)(Parameters...),
             Arguments&&... arguments) {
-  if (shape.shared_bytes > kDefaultSharedBytes) {
-    check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                    static_cast<int>(shape.shared_bytes)),
-               "cudaFuncSetAttribute");
-  }
   cudaLaunchConfig_t config{};
   config.gridDim = shape.num_blocks;
   config.blockDim = shape.block_size;

@@ -3,6 +3,7 @@
 #include "tensor/cuda/elementwise.h"
 #include "tensor/cuda/linear_parts.h"
 #include "tensor/cuda/logistic.h"
+#include "tensor/gelu.h"
 
 namespace redspine::cuda {
 namespace {
@@ -25,16 +26,10 @@ struct AddToRows {
 };
 
 struct GeluTanh {
-  // (1 + tanh(u)) / 2 = 1 / (1 + e^(-2u)): one exponential, and no cancellation for negative u.
-  static constexpr float kTwoRoot = 1.59576912F;  // 2 sqrt(2 / pi)
-  static constexpr float kCubic = 0.044715F;
-
-  __device__ static float value(float x) {
-    return x * logistic(kTwoRoot * x * (1.0F + kCubic * x * x)).value;
-  }
+  __device__ static float value(float x) { return x * logistic(TanhGelu::exponent(x)).value; }
   __device__ static float slope(float x) {
-    const Logistic s = logistic(kTwoRoot * x * (1.0F + kCubic * x * x));
-    return s.value + x * s.slope * kTwoRoot * (1.0F + 3.0F * kCubic * x * x);
+    const Logistic s = logistic(TanhGelu::exponent(x));
+    return s.value + x * s.slope * TanhGelu::exponent_slope(x);
   }
 };
 
@@ -85,8 +80,10 @@ struct CopyRows {
   const BFloat* from;
   std::int64_t from_stride;
 
+  // One element at a time: at most one of the two sides starts its rows on a boundary.
   template <int width>
   __device__ void apply(std::int64_t row, std::int64_t c) const {
+    static_assert(width == 1);
     to[row * to_stride + c] = from[row * from_stride + c];
   }
 };
@@ -112,8 +109,8 @@ void add_bias(cudaStream_t stream, TensorView x, ConstTensorView bias) {
 void copy_rows(cudaStream_t stream, const RowCopy& copy) {
   const CopyRows op{static_cast<BFloat*>(copy.to), copy.to_stride,
                     static_cast<const BFloat*>(copy.from), copy.from_stride};
-  // One element at a time: at most one of the two sides starts its rows on a boundary.
-  for_each_row<BFloat>(stream, op, {copy.rows, copy.cols}, Access::single);
+  launch(stream, {static_cast<unsigned>(copy.rows), block_size_for(copy.cols)},
+         rows_kernel<1, CopyRows>, op, copy.cols);
 }
 
 void apply_gelu(cudaStream_t stream, TensorView out, ConstTensorView x, GeluKind kind) {

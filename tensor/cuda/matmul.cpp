@@ -29,10 +29,8 @@ bool wants_aligned_rows(const ConstTensorView& matrix) {
          matrix.count() >= kMinCount;
 }
 
-}  // namespace
-
 // A place for an operand with rows on 16-byte boundaries, in scratch memory.
-struct CudaKernels::AlignedRows {
+struct AlignedRows {
   std::int64_t stride;
   std::size_t bytes;
 
@@ -41,22 +39,23 @@ struct CudaKernels::AlignedRows {
         bytes(static_cast<std::size_t>(matrix.rows() * stride) * sizeof(BFloat)) {}
 };
 
-void CudaKernels::multiply(const Product& product) const {
+}  // namespace
+
+bool CudaKernels::multiply(const Product& product) const {
   const TensorView& out = product.out.view;
   const ConstTensorView& a = product.a.view;
-  if (out.count() == 0) return;
+  if (out.count() == 0) return true;
   if (a.count() == 0) {
     if (product.beta == 0.0F) {
       check_cuda(cudaMemsetAsync(out.raw(), 0, out.bytes(), stream_), "cudaMemsetAsync");
     }
-  } else if (wants_aligned_rows(a) || wants_aligned_rows(out)) {
-    multiply_aligned(product);
-  } else {
-    matmul_plans_.run(product, scratch_, stream_);
+    return true;
   }
+  if (wants_aligned_rows(a) || wants_aligned_rows(out)) return multiply_aligned(product);
+  return matmul_plans_.run(product, scratch_, stream_);
 }
 
-void CudaKernels::multiply_aligned(Product product) const {
+bool CudaKernels::multiply_aligned(Product product) const {
   const ConstTensorView a = product.a.view;
   const TensorView out = product.out.view;
   const bool moves_a = wants_aligned_rows(a);
@@ -74,10 +73,11 @@ void CudaKernels::multiply_aligned(Product product) const {
   if (moves_out) {
     product.out = {TensorView(place, DType::bf16, {out.rows(), out.cols()}), out_rows.stride};
   }
-  matmul_plans_.run(product, scratch_, stream_);
+  if (!matmul_plans_.run(product, scratch_, stream_)) return false;
   if (moves_out) {
     copy_rows(stream_, {out.raw(), out.cols(), place, out_rows.stride, out.rows(), out.cols()});
   }
+  return true;
 }
 
 void CudaKernels::run(const Matmul& op) const {
@@ -86,27 +86,27 @@ void CudaKernels::run(const Matmul& op) const {
   if (has_bias && op.a.count() != 0 && fits_epilogue(op.out.cols(), op.out, op.bias)) {
     product.epilogue = Epilogue::bias;
     product.bias = op.bias;
-    multiply(product);
-  } else {
-    multiply(product);
-    if (has_bias) add_bias(stream_, op.out, op.bias);
+    if (multiply(product)) return;
+    product.epilogue = Epilogue::none;
   }
+  multiply(product);
+  if (has_bias) add_bias(stream_, op.out, op.bias);
 }
 
 void CudaKernels::run(const MatmulGelu& op) const {
   if (has_library_gelu(op.out.dtype(), op.kind) && op.a.count() != 0 &&
-      fits_epilogue(op.out.cols(), op.out, op.x, op.bias)) {
-    multiply({.out = op.out,
-              .a = op.a,
-              .b = op.b,
-              .transpose_b = Transpose::yes,
-              .epilogue = op.bias.count() != 0 ? Epilogue::bias_gelu : Epilogue::gelu,
-              .bias = op.bias,
-              .aux = op.x});
-  } else {
-    run(Matmul{.out = op.x, .a = op.a, .b = op.b, .transpose_b = Transpose::yes, .bias = op.bias});
-    apply_gelu(stream_, op.out, op.x, op.kind);
+      fits_epilogue(op.out.cols(), op.out, op.x, op.bias) &&
+      multiply({.out = op.out,
+                .a = op.a,
+                .b = op.b,
+                .transpose_b = Transpose::yes,
+                .epilogue = op.bias.count() != 0 ? Epilogue::bias_gelu : Epilogue::gelu,
+                .bias = op.bias,
+                .aux = op.x})) {
+    return;
   }
+  run(Matmul{.out = op.x, .a = op.a, .b = op.b, .transpose_b = Transpose::yes, .bias = op.bias});
+  apply_gelu(stream_, op.out, op.x, op.kind);
 }
 
 void CudaKernels::run(const MatmulGeluBackward& op) const {
@@ -115,11 +115,11 @@ void CudaKernels::run(const MatmulGeluBackward& op) const {
       fits_epilogue(op.dx.cols(), op.dx, op.x)) {
     product.epilogue = Epilogue::gelu_slope;
     product.aux = op.x;
-    multiply(product);
-  } else {
-    multiply(product);
-    multiply_by_gelu_slope(stream_, op.dx, op.x, op.kind);
+    if (multiply(product)) return;
+    product.epilogue = Epilogue::none;
   }
+  multiply(product);
+  multiply_by_gelu_slope(stream_, op.dx, op.x, op.kind);
 }
 
 // The sums of columns are a kernel of their own: the library's would overwrite the gradient instead

@@ -46,7 +46,8 @@ ProductShape shape_of(const Product& product) {
           .input = a.dtype(),
           .output = out.dtype(),
           .epilogue = product.epilogue,
-          .alignment = alignment_of({a.raw(), product.b.view.raw(), out.raw()})};
+          .alignment = alignment_of({a.raw(), product.b.view.raw(), out.raw()}),
+          .epilogue_alignment = alignment_of({product.bias.raw(), product.aux.raw()})};
 }
 
 cublasLtEpilogue_t library_epilogue(Epilogue epilogue) {
@@ -127,7 +128,7 @@ MatmulPlans::~MatmulPlans() {
   cublasLtDestroy(library_);
 }
 
-MatmulPlans::Plan MatmulPlans::make_plan(const Product& product) const {
+std::optional<MatmulPlans::Plan> MatmulPlans::make_plan(const Product& product) const {
   const ProductShape shape = shape_of(product);
   Plan plan{};
   // Sums in f32, and products of f32 in f32 as well: TF32 would be another kind of computation.
@@ -163,7 +164,9 @@ MatmulPlans::Plan MatmulPlans::make_plan(const Product& product) const {
   const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
       library_, description, plan.first.get(), plan.second.get(), plan.out.get(), plan.out.get(),
       created, 1, &result, &num_results);
-  if (status != CUBLAS_STATUS_SUCCESS || num_results == 0) {
+  const bool has_none = status == CUBLAS_STATUS_NOT_SUPPORTED || num_results == 0;
+  if (has_none && shape.epilogue != Epilogue::none) return std::nullopt;
+  if (status != CUBLAS_STATUS_SUCCESS || has_none) {
     throw Error(fmt::format("cuBLASLt has no way to multiply [{}, {}] {} by [{}, {}] to {}: {}",
                             shape.m, shape.k, name_of(shape.input), shape.k, shape.n,
                             name_of(shape.output), cublasLtGetStatusName(status)));
@@ -172,24 +175,27 @@ MatmulPlans::Plan MatmulPlans::make_plan(const Product& product) const {
   return plan;
 }
 
-const MatmulPlans::Plan& MatmulPlans::plan_for(const Product& product) {
+const MatmulPlans::Plan* MatmulPlans::plan_for(const Product& product) {
   const ProductShape shape = shape_of(product);
-  const auto found = plans_.find(shape);
-  if (found != plans_.end()) return found->second;
-  return plans_.emplace(shape, make_plan(product)).first->second;
+  auto found = plans_.find(shape);
+  if (found == plans_.end()) found = plans_.emplace(shape, make_plan(product)).first;
+  return found->second ? &*found->second : nullptr;
 }
 
-void MatmulPlans::run(const Product& product, Scratch& scratch, cudaStream_t stream) {
-  const Plan& plan = plan_for(product);
-  cublasLtMatmulDesc_t description = plan.description.get();
+bool MatmulPlans::run(const Product& product, Scratch& scratch, cudaStream_t stream) {
+  const Plan* plan = plan_for(product);
+  if (plan == nullptr) return false;
+  cublasLtMatmulDesc_t description = plan->description.get();
   set_pointers(description, product);
   const float alpha = 1.0F;
   void* out = product.out.view.raw();
-  check_cublas(cublasLtMatmul(library_, description, &alpha, product.b.view.raw(), plan.first.get(),
-                              product.a.view.raw(), plan.second.get(), &product.beta, out,
-                              plan.out.get(), out, plan.out.get(), &plan.algorithm,
-                              scratch.bytes(Scratch::kBytes), Scratch::kBytes, stream),
-               "cublasLtMatmul");
+  check_cublas(
+      cublasLtMatmul(library_, description, &alpha, product.b.view.raw(), plan->first.get(),
+                     product.a.view.raw(), plan->second.get(), &product.beta, out, plan->out.get(),
+                     out, plan->out.get(), &plan->algorithm, scratch.bytes(Scratch::kBytes),
+                     Scratch::kBytes, stream),
+      "cublasLtMatmul");
+  return true;
 }
 
 }  // namespace redspine::cuda

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <type_traits>
 
 #include "tensor/cuda/scratch.h"
@@ -64,7 +65,8 @@ struct ProductShape {
   DType input;
   DType output;
   Epilogue epilogue;
-  std::uint32_t alignment;  // bytes, of the least aligned operand; at most 256
+  std::uint32_t alignment;           // bytes, of the least aligned matrix; at most 256
+  std::uint32_t epilogue_alignment;  // of bias and aux
 
   auto operator<=>(const ProductShape&) const = default;
 };
@@ -76,8 +78,9 @@ class MatmulPlans {
   MatmulPlans(const MatmulPlans&) = delete;
   MatmulPlans& operator=(const MatmulPlans&) = delete;
 
-  /// Enqueues the product. `scratch` lends the library its workspace.
-  void run(const Product& product, Scratch& scratch, cudaStream_t stream);
+  /// Enqueues the product. `scratch` lends the library its workspace. False, with nothing enqueued,
+  /// where the library can do it without this epilogue only.
+  bool run(const Product& product, Scratch& scratch, cudaStream_t stream);
 
  private:
   struct DestroyDescription {
@@ -98,11 +101,12 @@ class MatmulPlans {
     cublasLtMatmulAlgo_t algorithm;
   };
 
-  const Plan& plan_for(const Product& product);
-  Plan make_plan(const Product& product) const;
+  // Null or nothing where the library has no way.
+  const Plan* plan_for(const Product& product);
+  std::optional<Plan> make_plan(const Product& product) const;
 
   cublasLtHandle_t library_ = nullptr;
-  std::map<ProductShape, Plan> plans_;
+  std::map<ProductShape, std::optional<Plan>> plans_;
 };
 
 }  // namespace redspine::cuda

@@ -24,7 +24,7 @@ struct NormForward {
 
 template <NormKind kind, int width, class T>
 __global__ void __launch_bounds__(kNormThreads) norm_kernel(NormForward<T> op) {
-  auto& shared = *shared_memory<NormShared>();
+  auto& shared = *shared_memory<ReductionShared<float>>();
   const std::int64_t row = blockIdx.x;
   T* x = op.x + row * op.cols;
   const auto cols = static_cast<float>(op.cols);
@@ -85,7 +85,7 @@ void normalise(cudaStream_t stream, const NormForward<T>& op, std::int64_t rows,
   with_width<T>(access, [&]<int width>() {
     launch(stream,
            {static_cast<unsigned>(rows), block_size_for(op.cols / width, kNormThreads),
-            sizeof(NormShared)},
+            sizeof(ReductionShared<float>)},
            norm_kernel<kind, width, T>, op);
   });
 }

@@ -14,10 +14,6 @@ enum class NormKind { layer, rms };
 
 inline constexpr int kNormThreads = 256;
 
-struct NormShared {
-  float per_warp[kMaxWarps];
-};
-
 /// body(c) for each piece [c, c + width) of columns that this thread owns: always the same ones.
 template <int width, class Body>
 __device__ void for_own_columns(std::int64_t cols, Body body) {

@@ -1,5 +1,7 @@
 // LayerNorm and RmsNorm backward: a block takes some rows, one after the other, and keeps the sums
 // over them for the gradients of gain and bias. A thread owns columns, so no sum is shared.
+#include <cstddef>
+
 #include "tensor/cuda/column_sums.h"
 #include "tensor/cuda/cuda_kernels.h"
 #include "tensor/cuda/norm.h"
@@ -32,7 +34,7 @@ constexpr std::int64_t kMaxSharedCols = 5120;
 
 std::size_t shared_bytes(std::int64_t cols) {
   const std::int64_t num_sums = cols <= kMaxSharedCols ? 2 * cols : 0;
-  return sizeof(NormShared) + static_cast<std::size_t>(num_sums) * sizeof(float);
+  return offsetof(BackwardShared, sums) + static_cast<std::size_t>(num_sums) * sizeof(float);
 }
 
 template <NormKind kind, int width, class T>

@@ -30,9 +30,16 @@ __device__ Value reduce_lanes(Value value, Combine combine) {
   return value;
 }
 
+inline constexpr int kMaxWarps = 32;
+
+/// The shared memory of kernels that need it for reduce_block alone.
+template <class Value>
+struct ReductionShared {
+  Value per_warp[kMaxWarps];
+};
+
 /// Over a block of at most kMaxWarps whole warps; the same bits in every thread. Every thread must
 /// call it. `per_warp` is shared memory that the block uses for nothing else.
-inline constexpr int kMaxWarps = 32;
 
 template <class Value, class Combine>
 __device__ Value reduce_block(Value value, Value (&per_warp)[kMaxWarps], Combine combine) {

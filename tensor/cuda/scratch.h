@@ -11,7 +11,7 @@ namespace redspine::cuda {
 
 class Scratch {
  public:
-  /// Enough for every product, and for partial sums of models up to a hidden size of 16384.
+  /// What products are lent, and enough for the partial sums of norms of up to 8192 columns.
   static constexpr std::size_t kBytes = std::size_t{32} << 20;
 
   explicit Scratch(cudaStream_t stream);

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <type_traits>
 
@@ -24,6 +25,7 @@ struct Algorithm {
   std::uint64_t problem;
   std::uint64_t workspace_bytes;
   std::array<std::uint32_t, 4> alignment;
+  std::uint32_t epilogue_alignment;  // of the bias and the auxiliary matrix that it was shown
 };
 static_assert(sizeof(Algorithm) <= sizeof(cublasLtMatmulAlgo_t));
 
@@ -36,6 +38,14 @@ cublasStatus_t set(T& attribute, const void* value, std::size_t bytes) {
 
 bool is_aligned(const void* pointer, std::size_t bytes) {
   return reinterpret_cast<std::uintptr_t>(pointer) % bytes == 0;
+}
+
+// Of what an epilogue reads or writes besides, as far as vector accesses care.
+std::uint32_t epilogue_alignment(const cublasLtMatmulDescOpaque_t& description) {
+  std::uintptr_t bits = 256;
+  if (has_bias(description.epilogue)) bits |= reinterpret_cast<std::uintptr_t>(description.bias);
+  if (has_aux(description.epilogue)) bits |= reinterpret_cast<std::uintptr_t>(description.aux);
+  return static_cast<std::uint32_t>(bits & (~bits + 1));
 }
 
 struct Reach {
@@ -210,10 +220,16 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle,
   const MatmulProblem problem{*description, *a, *b, *c, *d};
   const cublasStatus_t status = check(problem);
   if (status != CUBLAS_STATUS_SUCCESS) return status;
+  // For tests of what is done where a library has no epilogues for a product.
+  if (description->epilogue != CUBLASLT_EPILOGUE_DEFAULT &&
+      std::getenv("REDSPINE_ON_HOST_NO_EPILOGUES") != nullptr) {
+    return CUBLAS_STATUS_NOT_SUPPORTED;
+  }
   const Algorithm algorithm{
       .problem = problem.hash(),
       .workspace_bytes = std::min(preference->workspace_bytes, on_host::kWorkspaceBytes),
-      .alignment = preference->alignment};
+      .alignment = preference->alignment,
+      .epilogue_alignment = on_host::epilogue_alignment(*description)};
   cublasLtMatmulHeuristicResult_t& result = results[0];
   result = {};
   std::memcpy(&result.algo, &algorithm, sizeof algorithm);
@@ -244,7 +260,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
   if (!on_host::is_aligned(a, algorithm.alignment[0]) ||
       !on_host::is_aligned(b, algorithm.alignment[1]) ||
       !on_host::is_aligned(c, algorithm.alignment[2]) ||
-      !on_host::is_aligned(d, algorithm.alignment[3])) {
+      !on_host::is_aligned(d, algorithm.alignment[3]) ||
+      on_host::epilogue_alignment(*description) < algorithm.epilogue_alignment) {
     return CUBLAS_STATUS_INVALID_VALUE;
   }
   // In place or not at all: C and D of the same memory must be the same matrix.

@@ -120,6 +120,7 @@ TEST_F(BlasLt, MultipliesEveryTransposeAndAccumulates) {
         const Product p{.transpose_a = transpose_a, .transpose_b = transpose_b, .beta = beta};
         const std::vector<float> before = samples(15, 200);
         cudaMemcpy(d.get(), before.data(), 15 * sizeof(float), cudaMemcpyHostToDevice);
+        cudaStreamSynchronize(nullptr);
         ASSERT_EQ(run(p), CUBLAS_STATUS_SUCCESS);
         ASSERT_EQ(outcome(), "");
         const std::vector<float> out = d.values();

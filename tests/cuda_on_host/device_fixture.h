@@ -22,6 +22,7 @@ class DeviceArray {
   explicit DeviceArray(const std::vector<T>& values) : DeviceArray(values.size()) {
     check_cuda(cudaMemcpy(data_, values.data(), count_ * sizeof(T), cudaMemcpyHostToDevice),
                "cudaMemcpy");
+    check_cuda(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize");
   }
   DeviceArray(const DeviceArray&) = delete;
   DeviceArray& operator=(const DeviceArray&) = delete;

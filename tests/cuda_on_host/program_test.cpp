@@ -99,6 +99,7 @@ TEST_F(ProgramOnHost, Bf16FollowsFp32WithinAPercent) {
   const std::vector<double> exact = curve({.settings = "run.device=cuda"}, "fp32");
   const std::vector<double> narrow =
       curve({.settings = "run.device=cuda run.precision=bf16"}, "bf16");
+  EXPECT_NE(narrow, exact);
   for (std::size_t i = 0; i < exact.size(); i += 2) {
     EXPECT_NEAR(narrow[i], exact[i], 0.01 * exact[i]) << "step " << i / 2 + 1;
   }

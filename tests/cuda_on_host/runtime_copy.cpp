@@ -1,5 +1,6 @@
 // Copies and fills. A copy from pageable host memory has taken its source when the call returns,
-// and one to pageable host memory is done by then, as CUDA documents; all others are deferred.
+// and no more, even cudaMemcpy; one to pageable host memory is done by then, as CUDA documents. All
+// others are deferred, and cudaMemcpy waits for them.
 
 #include <fmt/format.h>
 
@@ -61,7 +62,9 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
 
 cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
   const cudaError_t error = cudaMemcpyAsync(to, from, bytes, kind, nullptr);
-  return error == cudaSuccess ? cudaStreamSynchronize(nullptr) : error;
+  const bool is_on_its_way =
+      kind == cudaMemcpyHostToDevice && !on_host::pinned_memory().holds(from, bytes);
+  return error == cudaSuccess && !is_on_its_way ? cudaStreamSynchronize(nullptr) : error;
 }
 
 cudaError_t cudaMemsetAsync(void* memory, int value, std::size_t bytes, cudaStream_t stream) {

@@ -68,7 +68,8 @@ class BothBackends : public ::testing::Test {
   void expect_agreement(const Operation& run, Tolerance tolerance = {});
   void expect_agreement_in_f32(const Operation& run, Tolerance tolerance = {});
   void expect_agreement_in_bf16(const Operation& run, Tolerance tolerance = {});
-  /// expect_agreement of a run that is given a matrix shape, for each of ragged_shapes().
+  /// expect_agreement of a run that is given a matrix shape: odd ones, and those around the sizes
+  /// of blocks and of accesses.
   using ShapedOperation = std::function<std::vector<TensorView>(const Device&, Operands&, Shape)>;
   void expect_agreement_at_any_shape(const ShapedOperation& run, Tolerance tolerance = {});
 

@@ -60,6 +60,17 @@ TEST(CudaDevice, AHostFunctionRunsBetweenWhatIsOrderedBeforeAndAfterIt) {
   }
 }
 
+TEST(CudaDevice, WhatWasWrittenFromAnyMemoryIsThereForEveryStream) {
+  const auto device = make_cuda_device(0);
+  const Tensor tensor(*device, DType::f32, {1000});
+  std::vector<float> values(1000);
+  for (int round = 1; round <= 4; ++round) {
+    std::fill(values.begin(), values.end(), static_cast<float>(round));
+    device->write(tensor, ConstTensorView(values.data(), DType::f32, {1000}));
+    EXPECT_EQ(from_device(*device, tensor), values);
+  }
+}
+
 TEST(CudaDevice, RethrowsTheExceptionOfAStreamWhereComputeWaitsForIt) {
   const auto device = make_cuda_device(0);
   device->enqueue(Stream::gradients, [] { throw Error("peer gone"); });

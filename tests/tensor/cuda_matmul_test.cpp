@@ -1,6 +1,7 @@
 // The CUDA backend's products, and what linear layers do with them, against those of the CPU.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -131,6 +132,58 @@ TEST_F(CudaMatmul, WeightGradientIsWrittenOrAddedInF32) {
       });
     }
   }
+}
+
+// The library chooses by the alignment of what an epilogue reads, too.
+TEST_F(CudaMatmul, ABiasMayBeLessAlignedThanTheOneBefore) {
+  expect_agreement_in_bf16(
+      [](const Device& device, Operands& o) -> Outputs {
+        const TensorView bias = o.activation(3, {96});
+        Outputs outputs;
+        for (const std::int64_t begin : {0, 8, 0}) {
+          const Matmul op{.out = o.written({64, 48}),
+                          .a = o.activation(1, {64, 32}),
+                          .b = o.activation(2, {32, 48}),
+                          .bias = bias.slice(begin, 48)};
+          ops::run(device, op);
+          outputs.push_back(op.out);
+        }
+        return outputs;
+      },
+      kRoundedTwice);
+}
+
+// Shapes for which the library knows no epilogue have kernels of our own behind the product.
+TEST_F(CudaMatmul, WithoutAnEpilogueOfTheLibraryEqualsTheCpus) {
+  setenv("REDSPINE_ON_HOST_NO_EPILOGUES", "1", 1);
+  expect_agreement_in_bf16(
+      [](const Device& device, Operands& o) -> Outputs {
+        const TensorView a = o.activation(1, {64, 32});
+        const TensorView weight = o.activation(2, {48, 32});
+        const TensorView bias = o.activation(3, {48});
+        const Matmul plain{.out = o.written({64, 48}),
+                           .a = a,
+                           .b = weight,
+                           .transpose_b = Transpose::yes,
+                           .bias = bias};
+        ops::run(device, plain);
+        const MatmulGelu gelu{.out = o.written({64, 48}),
+                              .x = o.written({64, 48}),
+                              .a = a,
+                              .b = weight,
+                              .bias = bias,
+                              .kind = GeluKind::tanh};
+        ops::run(device, gelu);
+        const MatmulGeluBackward backward{.dx = o.written({64, 32}),
+                                          .a = o.activation(4, {64, 48}),
+                                          .b = weight,
+                                          .x = a,
+                                          .kind = GeluKind::tanh};
+        ops::run(device, backward);
+        return {plain.out, gelu.out, gelu.x, backward.dx};
+      },
+      kRoundedTwice);
+  unsetenv("REDSPINE_ON_HOST_NO_EPILOGUES");
 }
 
 // Large enough that bf16 operands whose rows start anywhere are moved to aligned rows.

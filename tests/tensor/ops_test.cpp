@@ -283,5 +283,20 @@ TEST(OpsCheck, OptimizerStateMatchesItsParameter) {
   expect_error(adamw, "AdamW: the 3 elements from 1 are not all of parameter [3]");
 }
 
+TEST(OpsRun, TheCpuRefusesBf16) {
+  const auto device = make_cpu_device(1);
+  const Tensor a(*device, DType::bf16, {2, 2});
+  const Tensor out(*device, DType::bf16, {2, 2});
+  try {
+    ops::run(*device, Matmul{.out = out, .a = a, .b = a});
+    FAIL() << "bf16 was taken";
+  } catch (const Error& error) {
+    EXPECT_NE(
+        std::string(error.what()).find("in bf16 was given to what computes in f32 on the CPU"),
+        std::string::npos)
+        << error.what();
+  }
+}
+
 }  // namespace
 }  // namespace redspine
