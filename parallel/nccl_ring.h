@@ -3,7 +3,6 @@
 // work while a watchdog asks how it goes. Owns the communicator; made and ended by all its ranks.
 #pragma once
 
-#include <cuda_runtime.h>
 #include <nccl.h>
 
 #include <chrono>

@@ -214,7 +214,7 @@ class CudnnAttention final : public FusedAttention {
   }
 
   // What it has planned it must do: other kernels would hide that something is wrong, and how slow.
-  static void check(const fe::error_t& error, const char* what) {
+  static void check(fe::error_t error, const char* what) {
     if (error.is_bad()) {
       throw Error(fmt::format("cuDNN attention: {} failed: {}", what, error.get_message()));
     }
