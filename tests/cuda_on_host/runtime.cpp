@@ -4,8 +4,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
-#include <map>
-#include <mutex>
 #include <set>
 #include <tuple>
 #include <vector>
@@ -19,7 +17,6 @@
 namespace on_host {
 namespace {
 
-constexpr std::size_t kSharedBytesWithoutAsking = std::size_t{48} << 10;
 constexpr std::size_t kTotalBytes = std::size_t{8} << 30;
 
 thread_local cudaError_t last_error = cudaSuccess;
@@ -38,41 +35,18 @@ int num_devices() {
   return text == nullptr ? 1 : std::atoi(text);
 }
 
-// The dynamic shared memory that was asked for by cudaFuncSetAttribute, a kernel.
-class SharedLimits {
- public:
-  void set(const void* kernel, std::size_t bytes) {
-    const std::scoped_lock lock(mutex_);
-    bytes_[kernel] = bytes;
-  }
-  std::size_t of(const void* kernel) const {
-    const std::scoped_lock lock(mutex_);
-    const auto found = bytes_.find(kernel);
-    return found == bytes_.end() ? kSharedBytesWithoutAsking : found->second;
-  }
-
- private:
-  mutable std::mutex mutex_;
-  std::map<const void*, std::size_t> bytes_;
-};
-
-SharedLimits& shared_limits() {
-  static auto* const kLimits = new SharedLimits;
-  return *kLimits;
-}
-
 bool is_legal(const dim3& size, const dim3& limit) {
   return size.x >= 1 && size.y >= 1 && size.z >= 1 && size.x <= limit.x && size.y <= limit.y &&
          size.z <= limit.z;
 }
 
-cudaError_t check_config(const cudaLaunchConfig_t& config, const void* kernel) {
+cudaError_t check_config(const cudaLaunchConfig_t& config) {
   if (!is_legal(config.gridDim, dim3(0x7fffffff, 65535, 65535)) ||
       !is_legal(config.blockDim, dim3(1024, 1024, 64)) ||
       config.blockDim.x * config.blockDim.y * config.blockDim.z > 1024) {
     return cudaErrorInvalidConfiguration;
   }
-  if (config.dynamicSmemBytes > shared_limits().of(kernel)) return cudaErrorInvalidValue;
+  if (config.dynamicSmemBytes > kMaxSharedBytes) return cudaErrorInvalidValue;
   if (config.numAttrs != 0) return cudaErrorInvalidValue;  // none is imitated
   return cudaSuccess;
 }
@@ -118,7 +92,7 @@ void check_guards(const void* kernel) {
 }  // namespace
 
 cudaError_t launch(const cudaLaunchConfig_t& config, Launch launch) {
-  const cudaError_t error = check_config(config, launch.kernel);
+  const cudaError_t error = check_config(config);
   if (error != cudaSuccess) {
     std::fprintf(stderr, "cuda_on_host: kernel %s cannot be launched with this configuration\n",
                  symbol_name(launch.kernel).c_str());
@@ -219,8 +193,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   *properties = {};
   std::snprintf(properties->name, sizeof properties->name, "CUDA on the host");
   properties->totalGlobalMem = on_host::kTotalBytes;
-  properties->sharedMemPerBlock = on_host::kSharedBytesWithoutAsking;
-  properties->sharedMemPerBlockOptin = on_host::kMaxSharedBytes;
+  properties->sharedMemPerBlock = on_host::kMaxSharedBytes;
   properties->warpSize = warpSize;
   properties->maxThreadsPerBlock = 1024;
   properties->major = 9;
@@ -256,15 +229,6 @@ cudaError_t cudaMalloc(void** memory, std::size_t bytes) {
   cudaMemGetInfo(&free, &total);
   *memory = bytes == 0 || bytes > free ? nullptr : device_memory().allocate(bytes);
   return told(*memory == nullptr && bytes > 0 ? cudaErrorMemoryAllocation : cudaSuccess);
-}
-
-cudaError_t cudaFuncSetAttribute(const void* function, cudaFuncAttribute attribute, int value) {
-  if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize) return cudaSuccess;  // a hint
-  if (value < 0 || static_cast<std::size_t>(value) > on_host::kMaxSharedBytes) {
-    return told(cudaErrorInvalidValue);
-  }
-  on_host::shared_limits().set(function, static_cast<std::size_t>(value));
-  return cudaSuccess;
 }
 
 // Waits for the whole device first, as CUDA's does.

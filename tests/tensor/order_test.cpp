@@ -18,9 +18,9 @@ constexpr std::int64_t kCols = 515;
 constexpr std::int64_t kCount = kRows * kCols;
 
 // Buffers that start `offset` elements into their allocation, so that no vector is aligned.
-class Operands {
+class OffsetBuffers {
  public:
-  Operands(Device& device, std::int64_t offset) : device_(device), offset_(offset) {}
+  OffsetBuffers(Device& device, std::int64_t offset) : device_(device), offset_(offset) {}
 
   TensorView random(unsigned seed, Shape shape) {
     return upload(random_values(shape.count(), seed), shape);
@@ -51,7 +51,7 @@ class Operands {
 struct Case {
   std::string name;
   /// Runs the operation and gives its outputs.
-  std::function<std::vector<TensorView>(const Device&, Operands&)> run;
+  std::function<std::vector<TensorView>(const Device&, OffsetBuffers&)> run;
 };
 
 const Shape kMatrix{kRows, kCols};
@@ -59,7 +59,7 @@ const Shape kMatrix{kRows, kCols};
 std::vector<Case> normalisation_cases() {
   return {
       {"LayerNorm",
-       [](const Device& device, Operands& o) -> std::vector<TensorView> {
+       [](const Device& device, OffsetBuffers& o) -> std::vector<TensorView> {
          const LayerNorm op{.out = o.random(1, kMatrix),
                             .mean = o.random(2, {kRows}),
                             .rstd = o.random(3, {kRows}),
@@ -72,7 +72,7 @@ std::vector<Case> normalisation_cases() {
          return {op.out, op.mean, op.rstd, op.x};
        }},
       {"LayerNormBackward",
-       [](const Device& device, Operands& o) -> std::vector<TensorView> {
+       [](const Device& device, OffsetBuffers& o) -> std::vector<TensorView> {
          const LayerNormBackward op{.dx = o.random(1, kMatrix),
                                     .dgain = o.random(2, {kCols}),
                                     .dbias = o.random(3, {kCols}),
@@ -85,7 +85,7 @@ std::vector<Case> normalisation_cases() {
          return {op.dx, op.dgain, op.dbias};
        }},
       {"RmsNorm",
-       [](const Device& device, Operands& o) -> std::vector<TensorView> {
+       [](const Device& device, OffsetBuffers& o) -> std::vector<TensorView> {
          const RmsNorm op{.out = o.random(1, kMatrix),
                           .rstd = o.random(2, {kRows}),
                           .x = o.random(3, kMatrix),
@@ -96,7 +96,7 @@ std::vector<Case> normalisation_cases() {
          return {op.out, op.rstd};
        }},
       {"RmsNormBackward",
-       [](const Device& device, Operands& o) -> std::vector<TensorView> {
+       [](const Device& device, OffsetBuffers& o) -> std::vector<TensorView> {
          const RmsNormBackward op{.dx = o.random(1, kMatrix),
                                   .dgain = o.random(2, {kCols}),
                                   .dout = o.random(3, kMatrix),
@@ -112,13 +112,13 @@ std::vector<Case> normalisation_cases() {
 std::vector<Case> elementwise_cases() {
   return {
       {"Swiglu",
-       [](const Device& device, Operands& o) -> std::vector<TensorView> {
+       [](const Device& device, OffsetBuffers& o) -> std::vector<TensorView> {
          const Swiglu op{.out = o.random(1, kMatrix), .gate_up = o.random(2, {kRows, 2 * kCols})};
          ops::run(device, op);
          return {op.out};
        }},
       {"SwigluBackward",
-       [](const Device& device, Operands& o) -> std::vector<TensorView> {
+       [](const Device& device, OffsetBuffers& o) -> std::vector<TensorView> {
          const SwigluBackward op{.dgate_up = o.random(1, {kRows, 2 * kCols}),
                                  .dout = o.random(2, kMatrix),
                                  .gate_up = o.random(3, {kRows, 2 * kCols})};
@@ -126,7 +126,7 @@ std::vector<Case> elementwise_cases() {
          return {op.dgate_up};
        }},
       {"AdamW",
-       [](const Device& device, Operands& o) -> std::vector<TensorView> {
+       [](const Device& device, OffsetBuffers& o) -> std::vector<TensorView> {
          const AdamWPart all{.begin = 0, .count = kCount, .weight_decay = 0.1};
          const AdamW op{.parameter = o.random(1, {kCount}),
                         .exp_avg = o.random(2, {kCount}),
@@ -149,7 +149,7 @@ std::vector<Case> elementwise_cases() {
 // Inner dims beyond one block, and an output that several threads share.
 std::vector<Case> product_cases() {
   constexpr std::int64_t kInner = 1100;
-  const auto gelu = [](const Device& device, Operands& o) -> std::vector<TensorView> {
+  const auto gelu = [](const Device& device, OffsetBuffers& o) -> std::vector<TensorView> {
     const MatmulGelu op{.out = o.random(1, kMatrix),
                         .x = o.random(2, kMatrix),
                         .a = o.random(3, {kRows, kInner}),
@@ -159,7 +159,7 @@ std::vector<Case> product_cases() {
     ops::run(device, op);
     return {op.out, op.x};
   };
-  const auto gelu_backward = [](const Device& device, Operands& o) -> std::vector<TensorView> {
+  const auto gelu_backward = [](const Device& device, OffsetBuffers& o) -> std::vector<TensorView> {
     const MatmulGeluBackward op{.dx = o.random(1, kMatrix),
                                 .a = o.random(2, {kRows, kInner}),
                                 .b = o.random(3, {kInner, kCols}),
@@ -168,7 +168,8 @@ std::vector<Case> product_cases() {
     ops::run(device, op);
     return {op.dx};
   };
-  const auto weight_gradient = [](const Device& device, Operands& o) -> std::vector<TensorView> {
+  const auto weight_gradient = [](const Device& device,
+                                  OffsetBuffers& o) -> std::vector<TensorView> {
     const WeightGradient op{.dweight = o.random(1, kMatrix),
                             .dbias = o.random(2, {kRows}),
                             .dy = o.random(3, {kInner, kRows}),
@@ -184,7 +185,7 @@ std::vector<Case> product_cases() {
 std::vector<Case> vocabulary_cases() {
   return {
       {"Embedding",
-       [](const Device& device, Operands& o) -> std::vector<TensorView> {
+       [](const Device& device, OffsetBuffers& o) -> std::vector<TensorView> {
          const Embedding op{.out = o.random(1, {7, 43, kCols}),
                             .weight = o.random(2, {40, kCols}),
                             .position = o.random(4, {50, kCols}),
@@ -194,7 +195,7 @@ std::vector<Case> vocabulary_cases() {
          return {op.out};
        }},
       {"EmbeddingBackward",
-       [](const Device& device, Operands& o) -> std::vector<TensorView> {
+       [](const Device& device, OffsetBuffers& o) -> std::vector<TensorView> {
          const EmbeddingBackward op{.dweight = o.random(1, {40, kCols}),
                                     .dposition = o.random(4, {50, kCols}),
                                     .dout = o.random(2, {7, 43, kCols}),
@@ -204,7 +205,7 @@ std::vector<Case> vocabulary_cases() {
          return {op.dweight, op.dposition};
        }},
       {"CrossEntropy",
-       [](const Device& device, Operands& o) -> std::vector<TensorView> {
+       [](const Device& device, OffsetBuffers& o) -> std::vector<TensorView> {
          const TensorView logits = o.random(1, kMatrix);
          const TensorView max = o.random(2, {kRows});
          const TensorView sums = o.random(3, {2, kRows});
@@ -226,7 +227,7 @@ std::vector<Case> vocabulary_cases() {
          return {max, sums, loss, logits};
        }},
       {"SumOfSquares",
-       [](const Device& device, Operands& o) -> std::vector<TensorView> {
+       [](const Device& device, OffsetBuffers& o) -> std::vector<TensorView> {
          const ConstTensorView x = o.random(1, {kCount});
          const SumOfSquares op{.sum = o.f64(), .parts = {&x, 1}};
          ops::run(device, op);
@@ -238,7 +239,7 @@ std::vector<Case> vocabulary_cases() {
 // The outputs as bytes: equal bytes are equal bits, NaN included.
 std::string bytes_of(const Case& c, int num_threads, std::int64_t offset) {
   const auto device = make_cpu_device(num_threads);
-  Operands operands(*device, offset);
+  OffsetBuffers operands(*device, offset);
   std::string bytes;
   for (const TensorView& output : c.run(*device, operands)) {
     bytes.append(static_cast<const char*>(output.raw()), output.bytes());
