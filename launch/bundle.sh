@@ -15,14 +15,17 @@ root=$(cd "$(dirname "$(readlink -f "$0")")/.." && pwd)
 [ $# -le 2 ] || { echo "bundle.sh: at most FOLDER and BUILD-FOLDER, not $*" >&2; exit 2; }
 bundle=$(readlink -m "${1:-$root/build/bundle}")
 build=${2:-}
-if [ -e "$bundle" ] && [ ! -f "$bundle/gpu_check.sh" ]; then
+marker=$bundle/.redspine_bundle # nothing else of ours has a file of this name
+if [ -e "$bundle" ] && [ ! -f "$marker" ]; then
   echo "bundle.sh: $bundle is there and is no bundle; legal: a new folder, or one made before" >&2
   exit 2
 fi
 max_kib=$((40 * 1024))
 
+needed=(bundle)
+[ -n "$build" ] || needed+=(build test)
+"$root/launch/install.sh" "${needed[@]}"
 if [ -z "$build" ]; then
-  "$root/launch/install.sh" build test
   build=$root/build/cuda-portable
   "$root/cmake/fetch_cudnn_frontend.sh" "$build" ||
     echo "bundle.sh: without cuDNN's headers attention is by kernels of our own" >&2
@@ -30,6 +33,8 @@ if [ -z "$build" ]; then
   cmake --build "$build" --target bundle_programs
 fi
 rm -rf "$bundle"
+mkdir -p "$bundle"
+: >"$marker"
 mkdir -p "$bundle"/{bin,lib/openmpi,lib/pmix,share}
 
 # The list that the build wrote: the program, and the comparison of the backends' kernels.
@@ -51,14 +56,17 @@ done
 cp -r "$(ompi_info --path pkgdatadir --parsable | cut -d: -f3-)" "$bundle/share/openmpi"
 find "$bundle/share/openmpi" -type f ! -name 'help-*.txt' -delete
 
-# What these need, but for glibc (the other machine's) and CUDA (its version's own).
-libraries_of() {
-  ldd "$@" 2>/dev/null | awk '$2 == "=>" && $3 ~ /^\// {print $3}' | sort -u |
-    grep -vE '/(ld-linux-x86-64|libc|libm|libdl|librt|libpthread|libresolv)\.so' |
-    grep -vE '/lib(cuda|cudart|cublas|cublasLt|cudnn|nccl|nvrtc|nvJitLink)[^/]*\.so' || true
-}
-while read -r library; do cp -L "$library" "$bundle/lib/"; done < <(
-  libraries_of "$bundle"/bin/* "$bundle"/lib/openmpi/*.so)
+# What these need, but for glibc (the other machine's) and CUDA (its version's own): a line
+# "NAME => PATH" each.
+needs=$(ldd "$bundle"/bin/* "$bundle"/lib/openmpi/*.so)
+needs=$(grep ' => ' <<<"$needs" | sed 's/^[[:space:]]*//; s/ (0x.*//' | sort -u |
+  grep -vE '^(ld-linux-x86-64|libc|libm|libdl|librt|libpthread|libresolv)\.so' |
+  grep -vE '^lib(cuda|cudart|cublas|cublasLt|cudnn|nccl|nvrtc|nvJitLink)[^/]*\.so')
+if grep 'not found' <<<"$needs" >&2; then
+  echo "bundle.sh: these libraries are needed and not here" >&2
+  exit 1
+fi
+while read -r _ _ library _; do cp -L "$library" "$bundle/lib/"; done <<<"$needs"
 pmix=$(dirname "$(ldd "$bundle"/lib/openmpi/mca_pmix_ext*.so | awk '/libpmix/ {print $3}' | xargs readlink -f)")
 cp "$pmix"/pmix/pmix_mca_*.so "$bundle/lib/pmix/"
 

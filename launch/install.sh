@@ -2,7 +2,8 @@
 # install.sh [GROUP ...]: install the Debian packages that are missing, and nothing else.
 #   build    what compiles and runs Redspine (the default, with corpus)
 #   corpus   the text that the quick start trains on
-#   test     what the tests, the checks of .ci/run and bundle.sh need on top
+#   test     what the tests and the checks of .ci/run need on top, with bundle
+#   bundle   what bundle.sh needs besides a build
 #   fuzz     what builds the fuzzers
 #   cuda     what brings the headers of cuDNN's frontend; CUDA itself comes from NVIDIA
 #   reference  what the tests against other programs need on top, but for Python packages
@@ -23,9 +24,10 @@ corpus=(bible-kjv bible-kjv-text)
 test=(
   libgtest-dev libgmock-dev libboost-context-dev
   clang clang-format clang-tidy libomp-dev ccache
-  slurmctld slurmd slurm-client munge patchelf
+  slurmctld slurmd slurm-client munge
   iproute2 procps
 )
+bundle=(patchelf)
 fuzz=(clang libomp-dev)
 cuda=(python3-pip)
 reference=(python3-venv python3-wheel python3-numpy python3-torch python3-yaml jargon-text linux-doc-6.1)
@@ -36,11 +38,12 @@ for group in "$@"; do
   case "$group" in
     build) wanted+=("${build[@]}") ;;
     corpus) wanted+=("${corpus[@]}") ;;
-    test) wanted+=("${test[@]}") ;;
+    test) wanted+=("${test[@]}" "${bundle[@]}") ;;
+    bundle) wanted+=("${bundle[@]}") ;;
     fuzz) wanted+=("${fuzz[@]}") ;;
     cuda) wanted+=("${cuda[@]}") ;;
     reference) wanted+=("${reference[@]}") ;;
-    *) echo "install.sh: unknown group '$group'; legal are: build corpus test fuzz cuda reference" >&2; exit 2 ;;
+    *) echo "install.sh: unknown group '$group'; legal are: build corpus test bundle fuzz cuda reference" >&2; exit 2 ;;
   esac
 done
 
