@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <filesystem>
 #include <fstream>
@@ -167,6 +168,45 @@ TEST_F(DataCommands, OptionsThatDoNotGoTogetherAreTold) {
   expect_mistake("- --output b --train-bpe --vocab-size 300 --save-tokenizer c",
                  "reads the inputs twice");
   expect_mistake("a --output b --output-format x", "--output-format: read \"x\"; legal: megatron");
+}
+
+/// The most memory that any program which this test started, and waited for, has taken so far.
+std::int64_t peak_bytes_of_children() {
+  rusage usage{};
+  getrusage(RUSAGE_CHILDREN, &usage);
+  return std::int64_t{usage.ru_maxrss} * 1024;
+}
+
+/// `num_bytes` of words of a small vocabulary, without an order, a dozen a paragraph.
+std::string words_of(std::size_t num_bytes) {
+  std::string text;
+  std::uint32_t state = 1;
+  for (int number = 1; text.size() < num_bytes; ++number) {
+    state = state * 1664525U + 1013904223U;
+    text += fmt::format("{:x}", (state >> 16) % 4096);
+    text += number % 12 == 0 ? "\n\n" : " ";
+  }
+  return text;
+}
+
+TEST_F(DataCommands, MemoryOfTokenizingDoesNotGrowWithTheText) {
+  constexpr std::size_t kMegabyte = 1'000'000;
+  constexpr std::size_t kLarge = 64 * kMegabyte;
+  const std::string commands[] = {
+      "tokenize --threads 2 --output {0}.tokens {0}",
+      "tokenize --threads 2 --document-separator '' --output {0}.tokens {0}",
+      "tokenize --threads 2 --train-bpe --vocab-size 400 --save-tokenizer {0}.json {0}"};
+  for (const std::string& command : commands) {
+    const auto run = [&](const std::string& name) {
+      const Result result = redspine(fmt::format(fmt::runtime(command), path(name)));
+      EXPECT_EQ(result.exit_code, 0) << result.output;
+      return peak_bytes_of_children();
+    };
+    write("small", words_of(4 * kMegabyte));
+    write("large", words_of(kLarge));
+    const std::int64_t before = run("small");
+    EXPECT_LT(run("large") - before, static_cast<std::int64_t>(kLarge / 4)) << command;
+  }
 }
 
 }  // namespace
