@@ -26,8 +26,9 @@ using Json = nlohmann::ordered_json;
 
 po::options_description make_options() {
   po::options_description options("Options");
-  options.add_options()                                                       //
-      ("config", po::value<std::string>(), "the run's configuration (YAML)")  //
+  options.add_options()  //
+      ("config", po::value<std::string>(),
+       "the run's configuration (YAML); any tokens of its vocabulary do as data.train")  //
       ("set", po::value<std::vector<std::string>>()->multitoken()->composing(),
        "KEY=VALUE ...: above the file, like batch.micro_batch_size=16")  //
       ("steps", po::value<std::int64_t>()->default_value(10),
@@ -35,6 +36,8 @@ po::options_description make_options() {
       ("matrix", po::value<std::int64_t>(),
        "rows of the square matrices whose product gives the peak; without it, 8192 on a GPU, 1536 "
        "on a CPU")  //
+      ("largest", po::value<std::int64_t>()->default_value(kMostCollectiveBytes),
+       "bytes of the largest message of the collectives")  //
       ("part", po::value<std::vector<std::string>>()->multitoken()->default_value({"step"}, "step"),
        "gemm, memory, collectives or step; step needs the first two for its floor on a CPU")  //
       ("json", "one line of JSON")                                                            //
@@ -48,6 +51,7 @@ struct Order {
   EffectiveConfig effective;
   std::int64_t num_steps;
   std::optional<std::int64_t> matrix_size;
+  std::int64_t most_bytes;  // of a collective's message
   std::vector<std::string> parts;
   bool writes_json;
 
@@ -61,10 +65,12 @@ Order read_order(Words words, int world_size) {
   if (!values.contains("config")) {
     throw ConfigError("", "--config FILE is missing; all options: redspine bench --help");
   }
-  for (const char* name : {"steps", "matrix"}) {
-    if (!values.contains(name) || values[name].as<std::int64_t>() >= 1) continue;
+  const std::pair<const char*, std::int64_t> least_values[] = {
+      {"steps", 1}, {"matrix", 1}, {"largest", kLeastCollectiveBytes}};
+  for (const auto& [name, least] : least_values) {
+    if (!values.contains(name) || values[name].as<std::int64_t>() >= least) continue;
     throw ConfigError(std::string("--") + name,
-                      fmt::format("is {}; legal: from 1", values[name].as<std::int64_t>()));
+                      fmt::format("is {}; legal: from {}", values[name].as<std::int64_t>(), least));
   }
   std::optional<std::int64_t> matrix_size;
   if (values.contains("matrix")) matrix_size = values["matrix"].as<std::int64_t>();
@@ -79,6 +85,7 @@ Order read_order(Words words, int world_size) {
   return {.effective = load_config(values["config"].as<std::string>(), settings, world_size),
           .num_steps = values["steps"].as<std::int64_t>(),
           .matrix_size = matrix_size,
+          .most_bytes = values["largest"].as<std::int64_t>(),
           .parts = parts,
           .writes_json = values.contains("json")};
 }
@@ -86,7 +93,9 @@ Order read_order(Words words, int world_size) {
 // What was asked for, of this rank.
 struct Results {
   std::vector<ProductRate> products;
+  double matrix_flops = 0.0;  // a second: the square product
   std::optional<StreamRates> streams;
+  Collectives carrier = Collectives::automatic;  // of the collectives: what was chosen
   std::vector<CollectiveTime> collectives;
   std::optional<StepResult> step;
   std::optional<StepFloor> floor;
@@ -96,31 +105,35 @@ Results measure_parts(const Order& order, RunData& data, const RankGroup& world,
   const Config& config = order.effective.config;
   const int tensor_size = static_cast<int>(config.parallel.tensor);
   const bool has_floor = order.has("step") && device.kind() == DeviceKind::cpu;
-  const Product square = square_product(order.matrix_size.value_or(square_size(device)));
   Results results;
+  if (order.has("gemm") || order.has("step")) {
+    const Product square = square_product(order.matrix_size.value_or(square_size(device)));
+    results.products = {measure(square, device, dtype_of(config.run.precision))};
+    results.matrix_flops = results.products.front().flops_per_second;
+  }
   if (order.has("gemm") || has_floor) {
-    std::vector<Product> products =
-        products_of(config, device, tensor_size, world.rank() % tensor_size);
-    products.push_back(square);
-    for (const Product& product : products) {
+    for (const Product& product :
+         products_of(config, device, tensor_size, world.rank() % tensor_size)) {
       results.products.push_back(measure(product, device, dtype_of(config.run.precision)));
     }
   }
   if (order.has("memory") || has_floor) results.streams = measure_streams(device);
   if (order.has("collectives")) {
-    const ProcessMesh mesh(world, tensor_size, device);
-    results.collectives = measure_collectives(mesh, device);
+    results.carrier = choose_collectives(world, device, config.run.collectives);
+    const ProcessMesh mesh(world, tensor_size, device, results.carrier);
+    results.collectives = measure_collectives(mesh, device, order.most_bytes);
   }
   if (order.has("step")) {
-    results.step = measure_steps(
-        {.config = config, .data = data, .num_steps = order.num_steps, .square = square}, world,
-        device);
+    results.step = measure_steps({.config = config, .data = data, .num_steps = order.num_steps},
+                                 world, device);
   }
   if (has_floor) {
     results.floor = step_floor(config, world, results.products, *results.streams);
   }
   return results;
 }
+
+const char* name_of(Collectives carrier) { return carrier == Collectives::nccl ? "nccl" : "mpi"; }
 
 const char* name_of_axis(Axis axis) { return axis == Axis::data ? "data" : "tensor"; }
 
@@ -132,9 +145,9 @@ void add_step(Json& line, const Order& order, const Results& results) {
                {"all_seconds", step.seconds},
                {"cpu_seconds", step.cpu_seconds},
                {"tokens_per_second", step.tokens_per_second},
-               {"matrix_tflops", step.matrix_flops * 1e-12},
+               {"matrix_tflops", results.matrix_flops * 1e-12},
                {"tflops_per_rank", step.model_flops * 1e-12},
-               {"mfu", step.model_flops / step.matrix_flops},
+               {"mfu", step.model_flops / results.matrix_flops},
                {"forward_seconds", step.forward_seconds},
                {"gradients_seconds", step.phases.gradients},
                {"norm_seconds", step.phases.norm},
@@ -178,6 +191,7 @@ Json to_json(const Order& order, const Results& results, const Device& device, i
     line["copy_gigabytes_per_second"] = results.streams->copy * 1e-9;
     line["adamw_gigabytes_per_second"] = results.streams->adamw * 1e-9;
   }
+  if (order.has("collectives")) line["carrier"] = name_of(results.carrier);
   for (const CollectiveTime& time : results.collectives) {
     line["collectives"].push_back({{"axis", name_of_axis(time.axis)},
                                    {"bytes", time.bytes},
@@ -206,7 +220,8 @@ void show_products(const Results& results) {
 }
 
 void show_collectives(const Results& results) {
-  std::vector<std::vector<std::string>> rows = {{"axis", "bytes", "ms", "GB/s", "x copy"}};
+  std::vector<std::vector<std::string>> rows = {
+      {name_of(results.carrier), "bytes", "ms", "GB/s", "x copy"}};
   for (const CollectiveTime& time : results.collectives) {
     rows.push_back({name_of_axis(time.axis), fmt::format("{}", time.bytes),
                     fmt::format("{:.3f}", time.seconds * 1e3),
@@ -218,7 +233,8 @@ void show_collectives(const Results& results) {
       format_table({Align::left, Align::right, Align::right, Align::right, Align::right}, rows));
 }
 
-void show_step(const StepResult& step) {
+void show_step(const Results& results) {
+  const StepResult& step = *results.step;
   constexpr double kMib = 1 << 20;
   fmt::print(
       "matrix product  {:.3f} TFLOP/s, a large square one\n"
@@ -227,11 +243,11 @@ void show_step(const StepResult& step) {
       "a step          {:.4f} s (median; {:.4f} to {:.4f}) = gradients {:.4f} (forward passes "
       "{:.4f}) + norm {:.4f} + update {:.4f} + rest\n"
       "memory          {:.1f} MiB used, {:.1f} planned\n",
-      step.matrix_flops * 1e-12, step.model_flops * 1e-12,
-      100.0 * step.model_flops / step.matrix_flops, step.tokens_per_second, step.median_seconds(),
-      step.seconds.front(), step.seconds.back(), step.phases.gradients, step.forward_seconds,
-      step.phases.norm, step.phases.update, static_cast<double>(step.used_bytes) / kMib,
-      static_cast<double>(step.plan.total()) / kMib);
+      results.matrix_flops * 1e-12, step.model_flops * 1e-12,
+      100.0 * step.model_flops / results.matrix_flops, step.tokens_per_second,
+      step.median_seconds(), step.seconds.front(), step.seconds.back(), step.phases.gradients,
+      step.forward_seconds, step.phases.norm, step.phases.update,
+      static_cast<double>(step.used_bytes) / kMib, static_cast<double>(step.plan.total()) / kMib);
   if (!step.times) return;
   const double mean = std::accumulate(step.seconds.begin(), step.seconds.end(), 0.0) /
                       static_cast<double>(step.seconds.size());
@@ -255,7 +271,7 @@ void show(const Results& results, const Device& device) {
                results.streams->copy * 1e-9, results.streams->adamw * 1e-9);
   }
   if (!results.collectives.empty()) show_collectives(results);
-  if (results.step) show_step(*results.step);
+  if (results.step) show_step(results);
   if (results.floor) {
     const StepFloor& floor = *results.floor;
     fmt::print(

@@ -2,9 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <chrono>
-
+#include "launch/bench_rounds.h"
 #include "model/head.h"
 #include "parallel/partition.h"
 #include "tensor/blas_library.h"
@@ -38,29 +36,21 @@ void add_layer(std::vector<Product>& products, const Layer& layer, std::int64_t 
   }
 }
 
-// The fewest seconds of `run` over some rounds, the first of which does not count.
+// Of the best of some rounds.
 template <class Run>
-double best_seconds(Device& device, const Run& run) {
-  double best = 0.0;
-  for (int round = 0; round <= kNumRounds; ++round) {
-    const auto start = std::chrono::steady_clock::now();
-    run();
-    device.synchronize(Stream::compute);
-    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-    if (round > 0 && (best == 0.0 || seconds.count() < best)) best = seconds.count();
-  }
-  return best;
+double flops_per_second(const Product& product, Device& device, const Run& run) {
+  return product.flops() / seconds_of_rounds(device, kNumRounds, run).front();
 }
 
 template <class Op>
 ProductRate measure_both(const Product& product, Device& device, const Op& op) {
   ProductRate rate{
       .product = product,
-      .flops_per_second = product.flops() / best_seconds(device, [&] { ops::run(device, op); }),
+      .flops_per_second = flops_per_second(product, device, [&] { ops::run(device, op); }),
       .library_flops_per_second = 0.0};
   if (device.kind() == DeviceKind::cpu) {
     rate.library_flops_per_second =
-        product.flops() / best_seconds(device, [&] { run_by_blas_library(op); });
+        flops_per_second(product, device, [&] { run_by_blas_library(op); });
   }
   return rate;
 }

@@ -1,8 +1,6 @@
 #include "launch/bench_memory.h"
 
-#include <algorithm>
-#include <chrono>
-
+#include "launch/bench_rounds.h"
 #include "tensor/ops.h"
 #include "tensor/tensor.h"
 
@@ -12,20 +10,6 @@ namespace {
 // Beyond any cache.
 constexpr std::int64_t kStreamFloats = std::int64_t{24} << 20;
 constexpr int kNumRounds = 5;
-
-// Ascending.
-template <class Run>
-std::vector<double> seconds_of(int num_rounds, const Run& run) {
-  std::vector<double> all;
-  for (int round = 0; round <= num_rounds; ++round) {
-    const auto start = std::chrono::steady_clock::now();
-    run();
-    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-    if (round > 0) all.push_back(seconds.count());  // the first one warms up
-  }
-  std::sort(all.begin(), all.end());
-  return all;
-}
 
 double median(const std::vector<double>& ascending) { return ascending[ascending.size() / 2]; }
 
@@ -39,11 +23,9 @@ StreamRates measure_streams(Device& device) {
   const Tensor gradient(device, DType::f32, shape);
   const AdamWPart all{.begin = 0, .count = kStreamFloats, .weight_decay = 0.1};
   const auto bytes = [](double a_float) { return a_float * static_cast<double>(kStreamFloats); };
-  const double copy = seconds_of(kNumRounds, [&] {
-                        device.copy(parameter, gradient);
-                        device.synchronize(Stream::compute);
-                      }).front();
-  const double adamw = seconds_of(kNumRounds, [&] {
+  const double copy =
+      seconds_of_rounds(device, kNumRounds, [&] { device.copy(parameter, gradient); }).front();
+  const double adamw = seconds_of_rounds(device, kNumRounds, [&] {
                          ops::run(device, AdamW{.parameter = parameter,
                                                 .exp_avg = exp_avg,
                                                 .exp_avg_sq = exp_avg_sq,
@@ -56,33 +38,32 @@ StreamRates measure_streams(Device& device) {
                                                 .epsilon = 1e-8,
                                                 .correction1 = 0.1,
                                                 .correction2 = 0.05});
-                         device.synchronize(Stream::compute);
                        }).front();
   return {.copy = bytes(8) / copy, .adamw = bytes(28) / adamw};
 }
 
-std::vector<CollectiveTime> measure_collectives(const ProcessMesh& mesh, Device& device) {
-  constexpr std::int64_t kSizes[] = {std::int64_t{1} << 10, std::int64_t{1} << 14,
-                                     std::int64_t{1} << 18, std::int64_t{1} << 20,
-                                     std::int64_t{1} << 23, std::int64_t{1} << 26};
-  const Tensor values(device, DType::f32, {kSizes[5] / 4});
-  const Tensor other(device, DType::f32, {kSizes[5] / 4});
+std::vector<CollectiveTime> measure_collectives(const ProcessMesh& mesh, Device& device,
+                                                std::int64_t most_bytes) {
+  std::vector<std::int64_t> sizes = {
+      kLeastCollectiveBytes, 16'384, 262'144, 1'000'000, 8'000'000, 64'000'000,
+      kMostCollectiveBytes};
+  std::erase_if(sizes, [&](std::int64_t bytes) { return bytes > most_bytes; });
+  const Tensor values(device, DType::f32, {sizes.back() / 4});
+  const Tensor other(device, DType::f32, {sizes.back() / 4});
   std::vector<CollectiveTime> times;
   for (const Axis axis : {Axis::data, Axis::tensor}) {
     if (mesh.along(axis).size() == 1) continue;
-    for (const std::int64_t bytes : kSizes) {
+    for (const std::int64_t bytes : sizes) {
       const TensorView piece = values.view().slice(0, bytes / 4);
-      const double seconds = median(seconds_of(kNumRounds, [&] {
-        mesh.group(axis).barrier();
-        device.order(Stream::compute, Stream::activations);
-        mesh.along(axis).all_reduce(piece, ReduceOp::sum, Stream::activations);
-        device.order(Stream::activations, Stream::compute);
-        device.synchronize(Stream::compute);
-      }));
-      const double copy_seconds = median(seconds_of(kNumRounds, [&] {
-        device.copy(piece, other.view().slice(0, bytes / 4));
-        device.synchronize(Stream::compute);
-      }));
+      const double seconds = median(seconds_of_rounds(
+          device, kNumRounds, [&] { mesh.group(axis).barrier(); },
+          [&] {
+            device.order(Stream::compute, Stream::activations);
+            mesh.along(axis).all_reduce(piece, ReduceOp::sum, Stream::activations);
+            device.order(Stream::activations, Stream::compute);
+          }));
+      const double copy_seconds = median(seconds_of_rounds(
+          device, kNumRounds, [&] { device.copy(piece, other.view().slice(0, bytes / 4)); }));
       times.push_back({.axis = axis,
                        .bytes = bytes,
                        .seconds = mesh.world().all_reduce(seconds, ReduceOp::max),

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <algorithm>
-#include <string>
+#include <cstdint>
 #include <vector>
 
 #include "parallel/process_mesh.h"
@@ -25,7 +25,11 @@ struct CollectiveTime {
   double seconds;       // of an all-reduce, the median of some rounds, on the slowest rank
   double copy_seconds;  // of a copy of as many bytes on the device
 };
-/// For sizes from 1 KiB to 64 MiB, on each axis of more than one rank. Collective over the world.
-std::vector<CollectiveTime> measure_collectives(const ProcessMesh& mesh, Device& device);
+inline constexpr std::int64_t kLeastCollectiveBytes = 1'024;
+inline constexpr std::int64_t kMostCollectiveBytes = 500'000'000;
+/// For sizes from the least to `most_bytes`, on each axis of more than one rank. Takes two buffers
+/// of the largest. Collective over the world.
+std::vector<CollectiveTime> measure_collectives(const ProcessMesh& mesh, Device& device,
+                                                std::int64_t most_bytes);
 
 }  // namespace redspine

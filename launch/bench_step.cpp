@@ -4,6 +4,7 @@
 #include <chrono>
 #include <ctime>
 
+#include "launch/bench_rounds.h"
 #include "model/flops.h"
 
 namespace redspine {
@@ -21,25 +22,24 @@ double forward_seconds(Trainer& trainer, const Config& config, int world_size, D
   const std::vector<std::int32_t> tokens(
       static_cast<std::size_t>(shape.num_sequences * shape.sequence_length), 1);
   const MicroBatch batch = feed.windows(tokens, tokens);
-  std::chrono::duration<double> seconds{};
-  for (int round = 0; round < 2; ++round) {  // the second counts
-    const auto start = Clock::now();
-    trainer.model().evaluate(batch);
-    device.synchronize(Stream::compute);
-    seconds = Clock::now() - start;
-  }
+  const double seconds =
+      seconds_of_rounds(device, 1, [&] { trainer.model().evaluate(batch); }).front();
   trainer.model().take_loss_sum();
-  return seconds.count() * static_cast<double>(config.num_accumulation_steps(world_size));
+  return seconds * static_cast<double>(config.num_accumulation_steps(world_size));
 }
 
-void add_steps(StepResult& result, Trainer& trainer, std::int64_t num_steps) {
+void add_steps(StepResult& result, Trainer& trainer, Device& device, std::int64_t num_steps) {
   const auto share = 1.0 / static_cast<double>(num_steps);
   for (std::int64_t step = 0; step < num_steps; ++step) {
     const StepReport report = trainer.train_step();
-    result.seconds.push_back(report.seconds);
+    // A run does not wait for the update: the host goes on with the next step meanwhile.
+    const auto start = Clock::now();
+    device.synchronize(Stream::compute);
+    const std::chrono::duration<double> rest = Clock::now() - start;
+    result.seconds.push_back(report.seconds + rest.count());
     result.phases.gradients += share * report.phases.gradients;
     result.phases.norm += share * report.phases.norm;
-    result.phases.update += share * report.phases.update;
+    result.phases.update += share * (report.phases.update + rest.count());
     result.loss = report.loss;
   }
   std::sort(result.seconds.begin(), result.seconds.end());
@@ -79,9 +79,7 @@ StepFloor step_floor(const Config& config, const RankGroup& world,
 StepResult measure_steps(const StepBench& bench, const RankGroup& world, Device& device) {
   const Config& config = bench.config;
   StepResult result{};
-  result.plan = plan_memory(config, world);
-  const ProductRate square = measure(bench.square, device, dtype_of(config.run.precision));
-  result.matrix_flops = square.flops_per_second;
+  result.plan = plan_memory(config, world, device.kind());
   PhaseTimes times;
   const int tensor_size = static_cast<int>(config.parallel.tensor);
   const auto timed = make_timed_device(
@@ -94,7 +92,7 @@ StepResult measure_steps(const StepBench& bench, const RankGroup& world, Device&
   for (std::int64_t step = 0; step < kNumWarmUpSteps; ++step) trainer.train_step();
   times = {};
   const std::clock_t cpu_start = std::clock();
-  add_steps(result, trainer, bench.num_steps);
+  add_steps(result, trainer, used, bench.num_steps);
   result.cpu_seconds = static_cast<double>(std::clock() - cpu_start) / CLOCKS_PER_SEC /
                        static_cast<double>(bench.num_steps);
   if (is_blocking) {

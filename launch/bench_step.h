@@ -28,7 +28,6 @@ StepFloor step_floor(const Config& config, const RankGroup& world,
                      const std::vector<ProductRate>& products, const StreamRates& streams);
 
 struct StepResult {
-  double matrix_flops;          // a second, of this rank: the square product
   double tokens_per_second;     // over all ranks
   double model_flops;           // a second and rank
   std::vector<double> seconds;  // of each step, ascending
@@ -47,7 +46,6 @@ struct StepBench {
   const Config& config;
   RunData& data;
   std::int64_t num_steps;
-  Product square;
 };
 /// Collective over the world.
 StepResult measure_steps(const StepBench& bench, const RankGroup& world, Device& device);

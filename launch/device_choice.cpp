@@ -15,7 +15,14 @@ namespace {
 namespace po = boost::program_options;
 
 // The keys of a run that are options of other commands.
-constexpr const char* kOptions[] = {"device", "precision", "collectives"};
+struct Option {
+  const char* name;
+  const char* otherwise;
+  const char* legal;
+};
+constexpr Option kOptions[] = {{"device", "auto", "auto | cpu | cuda"},
+                               {"precision", "fp32", "fp32 | bf16"},
+                               {"collectives", "auto", "auto | nccl | mpi"}};
 
 DeviceKind choose_kind(const RankGroup& world, DeviceChoice choice) {
   if (choice == DeviceChoice::cpu) return DeviceKind::cpu;
@@ -27,25 +34,46 @@ DeviceKind choose_kind(const RankGroup& world, DeviceChoice choice) {
                [](const std::string& host) { return !host.empty(); });
   if (without.size() == hosts.size()) return DeviceKind::cpu;
   if (without.empty()) return DeviceKind::cuda;
+  std::sort(without.begin(), without.end());
   without.erase(std::unique(without.begin(), without.end()), without.end());
   throw ConfigError("run.device", fmt::format("is auto, but of the ranks' hosts some have a CUDA "
                                               "device and these have none: {}; legal here: cpu",
                                               fmt::join(without, ", ")));
 }
 
-/// The mistakes of `action` under the names of the options that gave the keys.
+/// `text` with the names of options in place of the keys that they gave.
+std::string with_option_names(std::string text) {
+  for (const Option& option : kOptions) {
+    const std::string key = std::string("run.") + option.name;
+    for (std::size_t at = 0; (at = text.find(key, at)) != std::string::npos;) {
+      text.replace(at, key.size(), std::string("--") + option.name);
+    }
+  }
+  return text;
+}
+
+/// The same for the mistakes of `action`.
 template <class Action>
-auto with_option_names(const Action& action) {
+auto tell_by_options(const Action& action) {
   try {
     return action();
   } catch (const ConfigError& error) {
     Mistakes mistakes;
     for (const Mistake& mistake : error.mistakes()) {
-      const bool is_key = mistake.key.starts_with("run.");
-      mistakes.add(is_key ? "--" + mistake.key.substr(4) : mistake.key, mistake.text);
+      mistakes.add(with_option_names(mistake.key), with_option_names(mistake.text));
     }
     throw ConfigError(mistakes.all());
   }
+}
+
+/// `agree_on` runs an action on all ranks and refuses together what any of them cannot do.
+template <class Agree>
+std::unique_ptr<Device> agree_on_device_by(const MpiSession& session, const RunConfig& run,
+                                           const JobThreads& threads, const Agree& agree_on) {
+  const RankGroup& world = session.world();
+  auto device = agree_on([&] { return make_device(session, run, threads.of(world)); });
+  agree_on([&] { return choose_collectives(world, *device, run.collectives); });
+  return device;
 }
 
 }  // namespace
@@ -64,34 +92,30 @@ std::unique_ptr<Device> make_device(const MpiSession& session, const RunConfig& 
 
 std::unique_ptr<Device> agree_on_device(const MpiSession& session, const EffectiveConfig& effective,
                                         const JobThreads& threads) {
-  const RankGroup& world = session.world();
-  const RunConfig& run = effective.config.run;
-  auto device = agree_with_places(world, effective,
-                                  [&] { return make_device(session, run, threads.of(world)); });
-  agree_with_places(world, effective,
-                    [&] { return choose_collectives(world, *device, run.collectives); });
-  return device;
+  return agree_on_device_by(session, effective.config.run, threads, [&](const auto& action) {
+    return agree_with_places(session.world(), effective, action);
+  });
 }
 
 void add_device_options(po::options_description& options) {
-  options.add_options()                                                                 //
-      ("device", po::value<std::string>()->default_value("auto"), "auto | cpu | cuda")  //
-      ("precision", po::value<std::string>()->default_value("fp32"), "fp32 | bf16")     //
-      ("collectives", po::value<std::string>()->default_value("auto"), "auto | nccl | mpi");
+  for (const Option& option : kOptions) {
+    options.add_options()(option.name, po::value<std::string>()->default_value(option.otherwise),
+                          option.legal);
+  }
 }
 
 RunConfig read_device_options(const po::variables_map& values) {
   Config config;
   Mistakes mistakes;
   for (const Field& field : fields_of(config)) {
-    for (const std::string option : kOptions) {
-      if (field.key != "run." + option) continue;
-      const auto mistake = store({.text = values[option].as<std::string>()}, field.value);
-      if (mistake) mistakes.add("--" + option, *mistake);
+    for (const Option& option : kOptions) {
+      if (field.key != std::string("run.") + option.name) continue;
+      const auto mistake = store({.text = values[option.name].as<std::string>()}, field.value);
+      if (mistake) mistakes.add(with_option_names(field.key), *mistake);
     }
   }
   mistakes.throw_if_any();
-  with_option_names([&] {
+  tell_by_options([&] {
     config.run.validate(mistakes);
     mistakes.throw_if_any();
     return true;
@@ -101,14 +125,9 @@ RunConfig read_device_options(const po::variables_map& values) {
 
 std::unique_ptr<Device> agree_on_device(const MpiSession& session, const RunConfig& run,
                                         const JobThreads& threads) {
-  const RankGroup& world = session.world();
-  auto device = agree(world, [&] {
-    return with_option_names([&] { return make_device(session, run, threads.of(world)); });
+  return agree_on_device_by(session, run, threads, [&](const auto& action) {
+    return agree(session.world(), [&] { return tell_by_options(action); });
   });
-  agree(world, [&] {
-    return with_option_names([&] { return choose_collectives(world, *device, run.collectives); });
-  });
-  return device;
 }
 
 std::string describe_devices(const RankGroup& world, const Device& device) {

@@ -128,7 +128,6 @@ StepReport Trainer::train_step(const Requests& mine) {
   if (is_finite) {
     optimizer_.update(learning_rate, clip_factor(norm, config_.optimizer.max_gradient_norm));
   }
-  device_.synchronize(Stream::compute);  // the time of the update is this step's
   phases.update = laps.next();
   const std::uint64_t batch_hash = data_axis.sum(batch.hash);
   progress_.samples_consumed += batch_size;

@@ -23,6 +23,10 @@ TEST(Bench, MeasuresAStepItsPartsAndTheFloorOfThem) {
       line_of(redspine("bench --config " + trained("run.yaml") + " --steps 3 --json --set " +
                        "run.output_dir=" + fresh("runs") + " run.device=cpu"));
   EXPECT_EQ(line["products"].size(), 5U * 3U + 1U);
+  EXPECT_EQ(line["products"][0]["name"], "square");
+  EXPECT_DOUBLE_EQ(line["products"][0]["gflops"].get<double>(),
+                   1000.0 * line["matrix_tflops"].get<double>())
+      << "measured twice";
   for (const Json& product : line["products"]) {
     EXPECT_GT(product["gflops"].get<double>(), 0.0) << product;
     EXPECT_GT(product["library_gflops"].get<double>(), 0.0) << product;
@@ -40,11 +44,25 @@ TEST(Bench, MeasuresAStepItsPartsAndTheFloorOfThem) {
 
 TEST(Bench, MeasuresCollectivesOfEachAxisThatHasRanks) {
   const Json line = line_of(on_ranks(2, "bench --config " + trained("run.yaml") +
-                                            " --part collectives --json --set parallel.tensor=2 " +
-                                            "run.device=cpu"));
-  ASSERT_EQ(line["collectives"].size(), 6U);
-  for (const Json& time : line["collectives"]) EXPECT_EQ(time["axis"], "tensor");
+                                            " --part collectives --largest 1000000 --json --set " +
+                                            "parallel.tensor=2 run.device=cpu"));
+  EXPECT_EQ(line["carrier"], "mpi");
+  std::vector<std::int64_t> sizes;
+  for (const Json& time : line["collectives"]) {
+    EXPECT_EQ(time["axis"], "tensor");
+    EXPECT_GT(time["seconds"].get<double>(), 0.0);
+    EXPECT_GT(time["copy_seconds"].get<double>(), 0.0);
+    sizes.push_back(time["bytes"].get<std::int64_t>());
+  }
+  EXPECT_EQ(sizes, (std::vector<std::int64_t>{1'024, 16'384, 262'144, 1'000'000}));
   EXPECT_FALSE(line.contains("products"));
+}
+
+TEST(Bench, RefusesMessagesThatAreTooSmall) {
+  const Result result = redspine("bench --config " + trained("run.yaml") + " --largest 1000");
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_NE(result.output.find("--largest: is 1000; legal: from 1024"), std::string::npos)
+      << result.output;
 }
 
 TEST(Bench, NamesTheLegalParts) {

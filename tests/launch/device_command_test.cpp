@@ -4,12 +4,23 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "tests/launch/command_line.h"
 
 namespace redspine::testing {
 namespace {
+
+using Json = nlohmann::json;
+
+Json bench_line(const Result& result) {
+  EXPECT_EQ(result.exit_code, 0) << result.output;
+  const std::size_t begin = result.output.find("{\"kind\":\"bench\"");
+  EXPECT_NE(begin, std::string::npos) << result.output;
+  return begin == std::string::npos ? Json() : Json::parse(result.output.substr(begin));
+}
 
 class DeviceCommand : public ::testing::Test {
  protected:
@@ -114,7 +125,7 @@ TEST_F(DeviceCommand, ATrainedModelIsEvaluatedAndSampledInBf16) {
   EXPECT_EQ(sampled.exit_code, 0) << sampled.output;
   const Result refused = text_with("--device cpu --precision bf16");
   EXPECT_EQ(refused.exit_code, 2);
-  EXPECT_EQ(count(refused.output, "--precision: is bf16, but run.device is cpu"), 1)
+  EXPECT_EQ(count(refused.output, "--precision: is bf16, but --device is cpu"), 1)
       << refused.output;
 }
 
@@ -123,12 +134,35 @@ TEST_F(DeviceCommand, BenchMeasuresMemoryAgainstItsPlan) {
       1, 1,
       fmt::format("bench --config {} --steps 1 --matrix 32 --json --set run.precision=bf16",
                   folder().path("run.yaml")));
-  EXPECT_EQ(result.exit_code, 0) << result.output;
-  for (const std::string part : {R"("kind":"bench")", R"("precision":"bf16")", R"("mfu":)",
-                                 R"("planned_bytes":)", R"("used_bytes":)"}) {
-    EXPECT_EQ(count(result.output, part), 1) << part << " in\n" << result.output;
+  const Json line = bench_line(result);
+  EXPECT_EQ(line["precision"], "bf16");
+  EXPECT_EQ(line["steps"], 1);
+  for (const char* key :
+       {"seconds", "cpu_seconds", "tokens_per_second", "matrix_tflops", "tflops_per_rank", "mfu",
+        "forward_seconds", "gradients_seconds", "norm_seconds", "update_seconds"}) {
+    ASSERT_TRUE(line[key].is_number()) << key << " is " << line[key];
+    EXPECT_GT(line[key].get<double>(), 0.0) << key;
   }
+  const auto value = [&](const char* key) { return line[key].get<double>(); };
+  EXPECT_NEAR(value("tokens_per_second") * value("seconds"), 4 * 16, 1e-6);
+  EXPECT_NEAR(value("tflops_per_rank") / value("matrix_tflops"), value("mfu"), 1e-9);
+  EXPECT_LE(value("gradients_seconds") + value("norm_seconds") + value("update_seconds"),
+            value("seconds"));
+  EXPECT_NEAR(value("loss"), std::log(257.0), 1.0);
+  EXPECT_NEAR(value("used_bytes") / value("planned_bytes"), 1.0, 0.1);
   EXPECT_FALSE(has_run());
+}
+
+TEST_F(DeviceCommand, BenchMeasuresTheCollectivesThatTheRunAsksFor) {
+  const auto carrier_of = [&](const std::string& settings) {
+    return bench_line(
+        with_devices(2, 2,
+                     fmt::format("bench --config {} --part collectives --largest 20000 --json "
+                                 "--set parallel.tensor=2 {}",
+                                 folder().path("run.yaml"), settings)))["carrier"];
+  };
+  EXPECT_EQ(carrier_of(""), "nccl");
+  EXPECT_EQ(carrier_of("run.collectives=mpi"), "mpi");
 }
 
 }  // namespace
