@@ -65,6 +65,12 @@ File File::create(const std::string& path) {
   return file;
 }
 
+File File::append(const std::string& path) {
+  File file(path, ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
+  if (file.descriptor_ < 0) fail(path, "opening");
+  return file;
+}
+
 std::int64_t File::size() const {
   struct stat status = {};
   if (::fstat(descriptor_, &status) != 0) fail(path_, "fstat");

@@ -20,6 +20,8 @@ class File {
   static File open_stream(const std::string& path);
   /// Creates an empty file to be written, and read back, in place of one that may be there.
   static File create(const std::string& path);
+  /// Opens a file to be written at its end; makes it where there is none.
+  static File append(const std::string& path);
 
   File(File&& other) noexcept;
   File(const File&) = delete;

@@ -1,6 +1,7 @@
 #include "launch/run_start.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -39,18 +40,31 @@ std::string config_path(const RunConfig& config) { return run_directory(config) 
 /// tried first.
 void make_run_directory(const RunConfig& config) {
   const std::string directory = run_directory(config);
-  // Before anything is made.
-  for (const std::string& path : {directory + "/config.yaml", metrics_path(config)}) {
-    if (std::filesystem::is_directory(path)) refuse_output(path, EISDIR);
-  }
+  const std::string checkpoints = directory + "/checkpoints";
   std::error_code failure;
+  // Before anything is made. Whatever else is wrong with a path shows when it is used.
+  for (const std::string& path : {config_path(config), metrics_path(config)}) {
+    if (std::filesystem::is_directory(path, failure)) refuse_output(path, EISDIR);
+  }
   std::filesystem::create_directories(directory, failure);
   if (failure) refuse_output(config_path(config), failure.value());
+  std::filesystem::create_directories(checkpoints, failure);
+  if (failure) refuse_output(checkpoints, failure.value());
+  if (::access(checkpoints.c_str(), R_OK | W_OK | X_OK) != 0) refuse_output(checkpoints, errno);
   for (const std::string& path : {metrics_path(config), config_path(config)}) {
     if (!std::ofstream(path, std::ios::app)) refuse_output(path, errno);
   }
-  std::filesystem::create_directories(directory + "/checkpoints", failure);
-  if (failure) refuse_output(directory + "/checkpoints", failure.value());
+}
+
+/// Also where there is no such folder.
+bool is_empty(const CheckpointStore& store) {
+  std::error_code failure;
+  const std::filesystem::directory_iterator folder(store.folder(), failure);
+  if (failure && failure != std::errc::no_such_file_or_directory &&
+      failure != std::errc::not_a_directory) {
+    refuse_output(store.folder(), failure.value());
+  }
+  return store.steps().empty();
 }
 
 void write_config(const Config& config) {
@@ -67,7 +81,8 @@ void write_config(const Config& config) {
 std::string run_id_of(const std::string& directory) {
   constexpr std::size_t kDigits = 16;
   const std::string path = directory + "/run_id";
-  if (std::filesystem::exists(path)) {
+  std::error_code failure;
+  if (std::filesystem::exists(path, failure)) {
     std::string id = read_text(path);
     if (!id.empty() && id.back() == '\n') id.pop_back();
     if (id.size() == kDigits && id.find_first_not_of("0123456789abcdef") == std::string::npos) {
@@ -80,7 +95,8 @@ std::string run_id_of(const std::string& directory) {
   return id;
 }
 
-/// Checkpoints that a run leaves behind when it starts elsewhere must not be taken for its own.
+/// Checkpoints that a run leaves behind when it starts elsewhere must not be taken for its own. Nor
+/// those that could not be read: what is wrong with them may pass.
 void set_aside_after(const CheckpointStore& store, std::int64_t last_step) {
   for (const std::int64_t step : store.steps()) {
     if (step <= last_step) continue;
@@ -164,7 +180,7 @@ RunStart start_run(const RankGroup& world, const EffectiveConfig& effective, Req
   std::optional<ResumePoint> resumed;
   if (!is_automatic) resumed = find(unowned);
   on_rank_0(world, effective, [&] {
-    if (!resumed && unowned.steps().empty()) check_initial_weights(config);
+    if (!resumed && is_empty(unowned)) check_initial_weights(config);
   });
   std::unique_ptr<RunLock> lock;
   std::string run_id;
@@ -187,7 +203,7 @@ RunStart start_run(const RankGroup& world, const EffectiveConfig& effective, Req
     for (const std::string& path : store.remove_stale_partials()) {
       fmt::print("{}: removed, an unfinished save\n", path);
     }
-    if (!is_automatic) set_aside_after(store, resumed ? resumed->record.progress.step : -1);
+    set_aside_after(store, resumed ? resumed->record.progress.step : -1);
     tell_start(resumed, config, world);
   });
   return {.lock = std::move(lock),

@@ -90,7 +90,7 @@ void load(const Config& config, const RunStart& start, const TrainingTensors& te
 /// A run that was stopped before it could train: all that it has is on the disk already.
 int end_at_start(const RankGroup& world, const Requests& requests, RequestWatch& watch) {
   if (world.rank() == 0) {
-    fmt::print("stopped while starting on request ({}): there was nothing new to save\n",
+    fmt::print("stopped while starting on request ({}): no step was run, so nothing is saved\n",
                requests.stop_cause());
   }
   watch.done(Request::stop_file);
@@ -142,7 +142,7 @@ int train(const MpiSession& session, const StopSignals& signals, Words words) {
   check_equal_on_all_ranks(world, "data", data.describe());
   const auto device = agree_on_device(session, order.effective, threads);
   const std::string devices =
-      describe_devices(world, *device) + to_string(plan_memory(config, world)) + '\n';
+      describe_devices(world, *device) + to_string(plan_memory(config, world, device->kind())) + '\n';
   if (order.is_dry_run) {
     tell_warnings(world, threads);
     if (world.rank() == 0) {

@@ -58,7 +58,7 @@ void all_reduce_bf16_piece(TensorView values, ReduceOp op, MPI_Comm communicator
 class Lane {
  public:
   Lane(const RankGroup& group, Device& device)
-      : device_(device), is_staged_(device.kind() != DeviceKind::cpu) {
+      : device_(device), is_staged_(!device.has_host_memory()) {
     MPI_Comm duplicate = MPI_COMM_NULL;
     check_mpi(MPI_Comm_dup(group.handle().communicator, &duplicate), "MPI_Comm_dup");
     handle_ = std::make_unique<RankGroup::Handle>(duplicate);

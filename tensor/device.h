@@ -31,6 +31,8 @@ class Device {
   virtual ~Device() = default;
 
   virtual DeviceKind kind() const = 0;
+  /// Whether the host reads and writes this device's memory in place.
+  bool has_host_memory() const { return kind() == DeviceKind::cpu; }
   /// One line for logs: the processor, and how much of it this rank uses.
   virtual std::string description() const = 0;
   /// What tells the device from the others of its host: the PCI bus id of a GPU. Empty for the CPU.

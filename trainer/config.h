@@ -30,7 +30,7 @@ struct RunConfig {
   std::uint64_t seed = 1234;        // of weights, sample order and dropout
   DeviceChoice device = DeviceChoice::automatic;
   Precision precision = Precision::fp32;  // bf16, on CUDA only, keeps fp32 master weights
-  Collectives collectives = Collectives::automatic;  // what carries them between ranks; nccl: CUDA
+  Collectives collectives = Collectives::automatic;  // NCCL for ranks with a GPU each, else MPI
 
   void validate(Mistakes& mistakes) const;
 };
@@ -86,7 +86,7 @@ struct CheckpointConfig {
   std::string resume = "auto";  // auto | none | a checkpoint's directory
   std::string initialize_from;  // a directory of weights, ours or transformers'; fresh optimizer
   bool async = true;            // write in the background, from a copy in host memory
-  bool verify = true;           // check every hash before resuming
+  bool verify = true;           // check every hash before resuming; false: sizes and headers alone
 
   void validate(Mistakes& mistakes) const;
 };

@@ -8,7 +8,6 @@
 
 #include "model/gpt.h"
 #include "parallel/gradient_reducer.h"
-#include "tensor/device.h"
 #include "tensor/error.h"
 #include "trainer/batch_feed.h"
 #include "trainer/optimizer.h"
@@ -16,10 +15,13 @@
 namespace redspine {
 namespace {
 
-// Gives out an address with nothing behind it, and adds up what was asked for.
+// Stands for a device of a kind: gives out an address with nothing behind it, and adds up what was
+// asked for.
 class CountingDevice final : public Device {
  public:
-  DeviceKind kind() const override { return DeviceKind::cpu; }
+  explicit CountingDevice(DeviceKind kind) : kind_(kind) {}
+
+  DeviceKind kind() const override { return kind_; }
   std::string description() const override { return "a device that counts"; }
   std::string bus_id() const override { return ""; }
   const Kernels& kernels() const override { throw Error("a device that counts has no kernels"); }
@@ -43,15 +45,17 @@ class CountingDevice final : public Device {
   void synchronize(Stream) override {}
 
  private:
+  DeviceKind kind_;
   std::int64_t bytes_ = 0;
   std::byte address_{};
 };
 
 }  // namespace
 
-MemoryPlan plan_memory(const Config& config, const RankGroup& world) {
-  CountingDevice device;
-  const ProcessMesh mesh(world, static_cast<int>(config.parallel.tensor), device);
+MemoryPlan plan_memory(const Config& config, const RankGroup& world, DeviceKind kind) {
+  CountingDevice device(kind);
+  // MPI's: there is no GPU for NCCL, and neither takes memory of the device that counts here.
+  const ProcessMesh mesh(world, static_cast<int>(config.parallel.tensor), device, Collectives::mpi);
   const MicroBatchShape shape{.num_sequences = config.batch.micro_batch_size,
                               .sequence_length = config.batch.sequence_length};
   Gpt model(config.model, shape, config.run.seed, {device, mesh, dtype_of(config.run.precision)},

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "parallel/rank_group.h"
+#include "tensor/device.h"
 #include "trainer/config.h"
 
 namespace redspine {
@@ -21,8 +22,9 @@ struct MemoryPlan {
 };
 
 /// What training takes; without what libraries keep for themselves (workspaces, contexts).
-/// `config` is valid for the size of `world`.
-MemoryPlan plan_memory(const Config& config, const RankGroup& world);
+/// `config` is valid for the size of `world`; `kind` is that of the devices, for which layers may
+/// choose buffers of different sizes.
+MemoryPlan plan_memory(const Config& config, const RankGroup& world, DeviceKind kind);
 
 /// One line, in MiB.
 std::string to_string(const MemoryPlan& plan);

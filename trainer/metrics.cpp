@@ -2,12 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <cerrno>
 #include <cmath>
-#include <cstring>
+#include <fstream>
 #include <nlohmann/json.hpp>
+#include <span>
 
-#include "tensor/error.h"
 #include "trainer/checkpoint/files.h"
 
 namespace redspine {
@@ -38,8 +37,8 @@ bool stays(const nlohmann::json& line, const TrainConfig& config, std::int64_t l
   return step <= last_step;
 }
 
-// Rewrites the file where it has lines that go.
-void keep_lines(const std::string& path, const TrainConfig& config, std::int64_t last_step) {
+// The file without the lines that go, to be gone on with.
+File go_on(const std::string& path, const TrainConfig& config, std::int64_t last_step) {
   std::ifstream file(path);
   std::string kept;
   std::int64_t num_dropped = 0;
@@ -53,20 +52,17 @@ void keep_lines(const std::string& path, const TrainConfig& config, std::int64_t
   }
   file.close();
   if (num_dropped > 0) replace_text(path, kept);
+  return File::append(path);
 }
 
 }  // namespace
 
 MetricsLog::MetricsLog(const std::string& path, const TrainConfig& config,
                        std::optional<std::int64_t> resumed_step)
-    : path_(path) {
-  if (resumed_step) keep_lines(path, config, *resumed_step);
-  file_.open(path, resumed_step ? std::ios::app : std::ios::trunc);
-  if (!file_) throw Error(fmt::format("cannot write {}: {}", path, std::strerror(errno)));
-}
+    : file_(resumed_step ? go_on(path, config, *resumed_step) : File::create(path)) {}
 
 void MetricsLog::write(const StepReport& report) {
-  // A CPU's peak is not known, so there is no utilisation ("mfu").
+  // What the device could do at best is not known here, so there is no utilisation ("mfu").
   write_line(fmt::format(
       R"({{"kind":"train","step":{},"loss":{},"grad_norm":{},"learning_rate":{},"tokens":{},)"
       R"("samples":{},"batch_hash":"{:016x}","applied":{},"seconds":{},"tokens_per_second":{},)"
@@ -101,9 +97,11 @@ void MetricsLog::write_stop(std::int64_t step, const std::string& cause) {
       fmt::format(R"({{"kind":"event","step":{},"event":"stop","cause":{}}})", step, text(cause)));
 }
 
+void MetricsLog::sync() { file_.sync(); }
+
 void MetricsLog::write_line(const std::string& object) {
-  file_ << object << '\n' << std::flush;
-  if (!file_) throw Error(fmt::format("cannot write {}: {}", path_, std::strerror(errno)));
+  const std::string line = object + '\n';
+  file_.write(std::as_bytes(std::span(line)));
 }
 
 }  // namespace redspine

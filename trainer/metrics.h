@@ -1,13 +1,13 @@
-// RUN/metrics.jsonl: what a run measured, one JSON object a line, written by rank 0 and flushed a
+// RUN/metrics.jsonl: what a run measured, one JSON object a line, written by rank 0, a
 // line at a time. Numbers print as the shortest text that reads back to the same bits; numbers that
 // are not finite print as strings ("nan", "inf", "-inf").
 #pragma once
 
 #include <cstdint>
-#include <fstream>
 #include <optional>
 #include <string>
 
+#include "data/file.h"
 #include "trainer/config.h"
 #include "trainer/report.h"
 
@@ -30,12 +30,13 @@ class MetricsLog {
   /// That the run goes on after `step` from a checkpoint, and that it stops there on request.
   void write_resume(std::int64_t step, const std::string& directory);
   void write_stop(std::int64_t step, const std::string& cause);
+  /// Returns once all lines are on the medium.
+  void sync();
 
  private:
   void write_line(const std::string& object);
 
-  std::string path_;
-  std::ofstream file_;
+  File file_;
 };
 
 }  // namespace redspine

@@ -13,7 +13,7 @@ namespace redspine {
 struct PhaseSeconds {
   double gradients = 0.0;  // forward and backward of all micro-batches, and what was left to reduce
   double norm = 0.0;       // of the gradient, and the ranks' agreement
-  double update = 0.0;     // AdamW
+  double update = 0.0;     // AdamW; on a GPU what it takes to enqueue it
 };
 
 struct StepReport {
@@ -32,11 +32,13 @@ struct StepReport {
   Requests requests;  // what ranks had been asked when the step began
 };
 
+/// Of a checkpoint that has its name and is durable.
 struct SaveReport {
   std::int64_t step;
   std::string path;
-  std::int64_t bytes;    // of the tensors
-  double stall_seconds;  // how long training stood still
+  std::int64_t bytes;          // of the tensors
+  double stall_seconds = 0.0;  // how long training stood still
+  double seconds = 0.0;        // from the call until the checkpoint was there
 };
 
 struct ValidationReport {

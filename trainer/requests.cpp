@@ -73,29 +73,35 @@ RequestWatch::RequestWatch(std::string run_directory, int rank, const StopSignal
 
 Requests RequestWatch::poll() {
   signals_.poll(pending_);
-  if (!watches_files_) return pending_;
-  for (const Request request : {Request::stop_file, Request::save_file}) {
-    if (exists(run_directory_ + file_of(request))) pending_.add(request);
-  }
-  if (is_allocation_at_its_end()) pending_.add(Request::allocation_end);
+  if (watches_files_) look_at({Request::stop_file, Request::save_file});
   return pending_;
 }
 
 bool RequestWatch::is_stop_asked() {
   signals_.poll(pending_);
-  if (exists(run_directory_ + file_of(Request::stop_file))) pending_.add(Request::stop_file);
-  if (is_allocation_at_its_end()) pending_.add(Request::allocation_end);
+  look_at({Request::stop_file});
   return pending_.stops();
 }
 
-void RequestWatch::expect_delay(double seconds) {
-  longest_delay_seconds_ = std::max(longest_delay_seconds_, seconds);
+void RequestWatch::step_took(double seconds) {
+  longest_step_seconds_ = std::max(longest_step_seconds_, seconds);
+}
+
+void RequestWatch::save_took(double seconds) {
+  longest_save_seconds_ = std::max(longest_save_seconds_, seconds);
 }
 
 void RequestWatch::done(Request request) {
   pending_.counts[static_cast<std::size_t>(request)] = 0.0;
   // A file that cannot be deleted asks again; the run goes on all the same.
   if (watches_files_) ::unlink((run_directory_ + file_of(request)).c_str());
+}
+
+void RequestWatch::look_at(std::initializer_list<Request> files) {
+  for (const Request request : files) {
+    if (exists(run_directory_ + file_of(request))) pending_.add(request);
+  }
+  if (is_allocation_at_its_end()) pending_.add(Request::allocation_end);
 }
 
 bool RequestWatch::is_allocation_at_its_end() const {
@@ -106,7 +112,7 @@ bool RequestWatch::is_allocation_at_its_end() const {
   const std::chrono::duration<double> in_all = end - start_;
   const std::chrono::duration<double> left = end - std::chrono::system_clock::now();
   const double margin = std::min(kMarginSeconds, kMarginShare * in_all.count());
-  return left.count() < std::max(margin, 0.0) + longest_delay_seconds_;
+  return left.count() < std::max(margin, 0.0) + longest_step_seconds_ + longest_save_seconds_;
 }
 
 }  // namespace redspine

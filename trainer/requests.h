@@ -7,6 +7,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstddef>
+#include <initializer_list>
 #include <string>
 
 #include "parallel/rank_group.h"
@@ -59,12 +60,15 @@ class RequestWatch {
   /// any rank. For the long parts of the start, in which ranks cannot talk; afterwards poll() still
   /// knows.
   bool is_stop_asked();
-  /// How long the run takes until it can stop: a step, a save. The longest so far counts.
-  void expect_delay(double seconds);
+  /// What a run does before it can stop: the step it is at, and a save. The longest of each so far
+  /// is left for it before the end of the allocation.
+  void step_took(double seconds);
+  void save_took(double seconds);
   /// The run has saved, or stops: rank 0 deletes the file that asked for it.
   void done(Request request);
 
  private:
+  void look_at(std::initializer_list<Request> files);
   bool is_allocation_at_its_end() const;
 
   std::string run_directory_;
@@ -72,7 +76,8 @@ class RequestWatch {
   const StopSignals& signals_;
   Requests pending_;
   std::chrono::system_clock::time_point start_ = std::chrono::system_clock::now();
-  double longest_delay_seconds_ = 0.0;
+  double longest_step_seconds_ = 0.0;
+  double longest_save_seconds_ = 0.0;
 };
 
 }  // namespace redspine

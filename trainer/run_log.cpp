@@ -47,4 +47,8 @@ void RunLog::record_stop(std::int64_t step, const std::string& cause) {
   outputs_->console.say(fmt::format("stopped after step {} on request ({})", step, cause));
 }
 
+void RunLog::sync() {
+  if (outputs_) outputs_->metrics.sync();
+}
+
 }  // namespace redspine

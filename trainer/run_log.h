@@ -23,6 +23,8 @@ class RunLog {
   void record(const SaveReport& report);
   void record_resume(std::int64_t step, const std::string& directory);
   void record_stop(std::int64_t step, const std::string& cause);
+  /// Returns once metrics.jsonl is on the medium.
+  void sync();
 
  private:
   struct Outputs {

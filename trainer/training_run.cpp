@@ -52,11 +52,11 @@ class Course {
       if (is_save_due(config_, step()) || requests.has(Request::save_file)) save();
     }
     if (step() >= config_.train.steps) {
-      services_.saver.wait();
+      finish_saves();
       return RunEnd::finished;
     }
     if (last_saved_step_ != step()) save();
-    services_.saver.wait();
+    finish_saves();
     log_.record_stop(step(), requests.stop_cause());
     services_.watch.done(Request::stop_file);
     return RunEnd::stopped;
@@ -74,9 +74,10 @@ class Course {
 
   Requests train_step() {
     const StepReport report = trainer_.train_step(poll());
+    tell_saves();
     if (report.requests.has(Request::failed_save)) services_.saver.wait();  // throws on all ranks
     log_.record(report);
-    services_.watch.expect_delay(report.seconds);
+    services_.watch.step_took(report.seconds);
     record_.loss = report.loss;
     if (trainer_.progress().num_skipped_in_a_row >= kMaxSkippedInARow) {
       throw CollectiveError(
@@ -96,11 +97,24 @@ class Course {
 
   void save() {
     record_.progress = trainer_.progress();
-    const SaveReport report = services_.saver.save(trainer_.tensors(), record_);
-    log_.record(report);
-    services_.watch.expect_delay(report.stall_seconds);
+    log_.sync();  // a power cut must not leave a log that ends before its newest checkpoint
+    services_.saver.save(trainer_.tensors(), record_);
     services_.watch.done(Request::save_file);
     last_saved_step_ = step();
+    tell_saves();
+  }
+
+  // Of those that are there by now.
+  void tell_saves() {
+    for (const SaveReport& report : services_.saver.take_published()) {
+      log_.record(report);
+      services_.watch.save_took(report.seconds);
+    }
+  }
+
+  void finish_saves() {
+    services_.saver.wait();
+    tell_saves();
   }
 
   Trainer& trainer_;

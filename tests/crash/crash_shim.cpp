@@ -10,7 +10,8 @@
 //   CRASH_CALL    which call ends the process, from 1
 //   CRASH_HALF    given: in the middle of it, where it writes; other calls it ends before
 //   CRASH_REPORT  the file that says how it ended: "write PATH", or "survived"
-//   CRASH_LOG     the file that takes a line a call: RANK CALL PATH, and the new path of a rename
+//   CRASH_LOG     the file that takes a line a call: RANK CALL PATH, and the new path of a rename;
+//                 also of those that let the system forget what it remembers of a file
 //   CRASH_FLIP    a bit of every write of tensors to a file whose path contains this text is wrong
 //   SLOW_READS    microseconds that each read takes longer; then reads are written down, too
 
@@ -84,9 +85,13 @@ class Trap {
   /// To be asked before every read.
   void delay(const std::string& path) {
     if (slow_reads_ == 0) return;
-    const std::lock_guard lock(mutex_);
-    if (!log_.empty()) append_line(log_, rank_ + " read " + path + "\n");
+    note("read", path);
     usleep(slow_reads_);
+  }
+  /// Into the log alone: it changes nothing.
+  void note(const std::string& call, const std::string& path) {
+    const std::lock_guard lock(mutex_);
+    if (!log_.empty()) append_line(log_, rank_ + " " + call + " " + path + "\n");
   }
   bool flips(const std::string& path) const {
     return !flip_.empty() && path.find(flip_) != std::string::npos && path.ends_with("tensors");
@@ -162,6 +167,13 @@ ssize_t pread(int file, void* bytes, size_t size, off_t offset) {
   static const auto original = next<ssize_t(int, void*, size_t, off_t)>("pread");
   if (const auto path = trap().watched(file)) trap().delay(*path);
   return original(file, bytes, size, offset);
+}
+
+int posix_fadvise(int file, off_t offset, off_t size, int advice) noexcept {
+  static const auto original = next<int(int, off_t, off_t, int)>("posix_fadvise");
+  const auto path = trap().watched(file);
+  if (path && advice == POSIX_FADV_DONTNEED) trap().note("forget", *path);
+  return original(file, offset, size, advice);
 }
 
 int fsync(int file) {

@@ -108,6 +108,17 @@ TEST_F(DamageTest, IsSkippedWithAWarningThatSaysWhatIsWrong) {
   }
 }
 
+// Damage may pass, as that of a file system that cannot be reached does, and training has gone on
+// from elsewhere by then.
+TEST_F(DamageTest, IsSetAsideAlsoWhereNothingTakesItsPlace) {
+  renew();
+  fs::remove(run_.checkpoint(kNewest) / "manifest.json");
+  const Ended ended = run_.train({.settings = fmt::format("train.steps={}", kNewest - 1)});
+  EXPECT_EQ(ended.exit_code, 0) << ended.errors;
+  EXPECT_EQ(run_.newest_step(), kNewest - 1);
+  EXPECT_TRUE(fs::exists(run_.checkpoint(kNewest).string() + ".aside-1"));
+}
+
 TEST_F(DamageTest, IsAnErrorWhereTheUserNamesTheDirectory) {
   for (const std::string& file : files()) {
     renew();

@@ -85,17 +85,23 @@ TEST_P(DurableOrder, APowerCutLosesNoCheckpointThatIsComplete) {
       run.train({.num_ranks = 2,
                  .settings = fmt::format("train.steps={} {}", kNumSaves, GetParam()),
                  .variables = fmt::format("LD_PRELOAD={} CRASH_BELOW={} CRASH_LOG={}",
-                                          REDSPINE_CRASH_SHIM, run.checkpoints().string(),
+                                          REDSPINE_CRASH_SHIM, run.run_folder().string(),
                                           (run.scene().folder() / "log").string())});
   ASSERT_EQ(ended.exit_code, 0) << ended.errors;
 
   Disk disk;
   int num_published = 0;
   int num_rotated = 0;
+  fs::path newest;
+  int num_synced_logs = 0;
   std::set<std::string> writers;
+  std::map<fs::path, std::set<fs::path>> forgotten;  // names, by folder
   for (const Call& call : calls_of(run.scene().read("log"))) {
     const bool is_manifest = call.path.filename() == "manifest.json";
-    if (call.kind == "write") writers.insert(call.rank);
+    const bool is_of_checkpoint = call.path.parent_path() != run.run_folder();
+    if (call.kind == "write" && is_of_checkpoint) writers.insert(call.rank);
+    if (call.kind == "fsync" && call.path.filename() == "metrics.jsonl") ++num_synced_logs;
+    if (call.kind == "forget") forgotten[call.path.parent_path()].insert(call.path.filename());
     if (call.kind == "create" && is_manifest) {
       EXPECT_EQ(disk.at_risk(call.path.parent_path()), std::vector<std::string>{})
           << "a manifest without its files";
@@ -103,6 +109,8 @@ TEST_P(DurableOrder, APowerCutLosesNoCheckpointThatIsComplete) {
     if (call.kind == "rename" && call.path.extension() == ".partial") {
       ++num_published;
       EXPECT_EQ(disk.at_risk(call.path), std::vector<std::string>{}) << call.new_path;
+      EXPECT_GE(num_synced_logs, num_published) << "a log that ends before the checkpoint";
+      newest = call.new_path;
       EXPECT_TRUE(fs::exists(run.checkpoints()));
     }
     const bool is_rotation = call.kind == "rename" && call.new_path.extension() == ".partial";
@@ -110,6 +118,13 @@ TEST_P(DurableOrder, APowerCutLosesNoCheckpointThatIsComplete) {
       ++num_rotated;
       EXPECT_EQ(disk.at_risk(run.checkpoints()), std::vector<std::string>{})
           << "an old checkpoint goes before the new one is there for sure";
+      EXPECT_EQ(forgotten[newest],
+                (std::set<fs::path>{
+                    "config.json", "manifest.json", "model-00001-of-00002.safetensors",
+                    "model-00002-of-00002.safetensors", "model.safetensors.index.json",
+                    "optimizer-00001-of-00002.safetensors", "optimizer-00002-of-00002.safetensors",
+                    "optimizer.safetensors.index.json", "training.json"}))
+          << "what is read back need not come from the medium";
     }
     disk.apply(call);
   }

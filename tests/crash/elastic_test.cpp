@@ -54,9 +54,9 @@ class Job {
   std::string save(const std::string& folder, const RankGroup& ranks) {
     if (ranks.rank() == 0) make_folder(folder);
     ranks.barrier();
-    return make_saver(trainer_, config_.model, folder, *device_)
-        .save(trainer_.tensors(), record_of(trainer_))
-        .path;
+    CheckpointSaver saver = make_saver(trainer_, config_.model, folder, *device_);
+    saver.save(trainer_.tensors(), record_of(trainer_));
+    return saver.take_published().at(0).path;
   }
 
  private:

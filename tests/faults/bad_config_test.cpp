@@ -235,6 +235,38 @@ const std::vector<Mistaken>& mistakes_of_the_output() {
            },
        .lines = {"config.yaml:3:15: run.output_dir: cannot write runs/run/config.yaml: Is a "
                  "directory"}},
+      {.name = "DirectoryThatIsAFile",
+       .make =
+           [](const Scene& scene) {
+             create_directories(scene.path("runs"));
+             scene.write("runs/run", "");
+           },
+       .lines = {"config.yaml:3:15: run.output_dir: cannot write runs/run/config.yaml: Not a "
+                 "directory"}},
+      {.name = "DirectoryThatCannotBeSearched",  // not even by root
+       .make =
+           [](const Scene& scene) {
+             create_directories(scene.path("runs"));
+             create_symlink("run", scene.path("runs/run"));
+           },
+       .lines = {"config.yaml:3:15: run.output_dir: cannot write runs/run/checkpoints: Too many "
+                 "levels of symbolic links"}},
+      {.name = "CheckpointsThatCannotBeSearched",
+       .make =
+           [](const Scene& scene) {
+             create_directories(scene.path("runs/run"));
+             create_symlink("checkpoints", scene.path("runs/run/checkpoints"));
+           },
+       .lines = {"config.yaml:3:15: run.output_dir: cannot write runs/run/checkpoints: Too many "
+                 "levels of symbolic links"}},
+      {.name = "CheckpointsThatAreAFile",
+       .make =
+           [](const Scene& scene) {
+             create_directories(scene.path("runs/run"));
+             scene.write("runs/run/checkpoints", "");
+           },
+       .lines = {"config.yaml:3:15: run.output_dir: cannot write runs/run/checkpoints: Not a "
+                 "directory"}},
       {.name = "MetricsThatCannotBeReplaced",
        .make = [](const Scene& scene) { create_directories(scene.path("runs/run/metrics.jsonl")); },
        .lines = {"config.yaml:3:15: run.output_dir: cannot write runs/run/metrics.jsonl: Is a "

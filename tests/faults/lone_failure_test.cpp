@@ -139,7 +139,7 @@ TEST_F(LoneFailure, AFileThatIsCutWhileOneRankEvaluatesEndsTheJob) {
 TEST_F(LoneFailure, AFullDiskEndsTheJob) {
   fs::create_directories(scene_.path("runs/run"));
   fs::create_symlink("/dev/full", scene_.path("runs/run/metrics.jsonl"));
-  expect_failed(0, "cannot write runs/run/metrics.jsonl: No space left on device *",
+  expect_failed(0, "runs/run/metrics.jsonl: writing failed: No space left on device *",
                 scene_.run(two_ranks(kEndless), kMaxSeconds));
 }
 

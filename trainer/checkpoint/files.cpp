@@ -1,6 +1,7 @@
 #include "trainer/checkpoint/files.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -33,6 +34,13 @@ void rename_path(const std::string& from, const std::string& to) {
 }
 
 void sync_folder(const std::string& path) { sync_folder_of(path + "/"); }
+
+void forget_file(const std::string& path) {
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) return;
+  ::posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED);
+  ::close(descriptor);
+}
 
 std::vector<std::string> names_in(const std::string& path) {
   DIR* folder = ::opendir(path.c_str());

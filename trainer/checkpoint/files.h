@@ -15,6 +15,9 @@ void make_folder(const std::string& path);
 void rename_path(const std::string& from, const std::string& to);
 /// Makes the names in `path` durable.
 void sync_folder(const std::string& path);
+/// Makes the next reading of a file one from the medium, where the system lets go of what it
+/// remembers of it. Advice: it cannot fail.
+void forget_file(const std::string& path);
 /// Names in a folder, sorted; none where there is no such folder.
 std::vector<std::string> names_in(const std::string& path);
 /// Deletes a folder of plain files: those files first. Throws Error.

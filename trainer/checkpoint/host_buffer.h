@@ -8,12 +8,9 @@
 #include <memory>
 #include <span>
 
-#include "tensor/device.h"
+#include "tensor/view.h"
 
 namespace redspine {
-
-/// Whether the host reads and writes this device's memory in place.
-inline bool is_host_memory(const Device& device) { return device.kind() == DeviceKind::cpu; }
 
 inline std::span<const float> host_values(ConstTensorView view) {
   return {view.data<float>(), static_cast<std::size_t>(view.count())};

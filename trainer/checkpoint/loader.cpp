@@ -85,11 +85,11 @@ void give_host_memory(std::vector<Target>& targets, const std::vector<TensorView
                       const Device& device, HostBuffer& passing) {
   std::int64_t count = 0;
   for (const Target& target : targets) count += target.region.count();
-  std::span<float> rest = is_host_memory(device) ? std::span<float>() : passing.take(count);
+  std::span<float> rest = device.has_host_memory() ? std::span<float>() : passing.take(count);
   for (std::size_t i = 0; i < targets.size(); ++i) {
     const auto size = static_cast<std::size_t>(targets[i].region.count());
-    targets[i].slab = is_host_memory(device) ? host_values(places[i]) : rest.first(size);
-    if (!is_host_memory(device)) rest = rest.subspan(size);
+    targets[i].slab = device.has_host_memory() ? host_values(places[i]) : rest.first(size);
+    if (!device.has_host_memory()) rest = rest.subspan(size);
   }
 }
 
@@ -129,7 +129,7 @@ class Loader {
   /// Two at once where the device allows it: one waits for the disk, the other puts in place.
   void run() {
     std::future<void> other;
-    if (is_host_memory(target_.device)) {
+    if (target_.device.has_host_memory()) {
       other = std::async(std::launch::async, [this] { read_in_turn({}); });
     }
     read_in_turn(target_.keep_going);
@@ -174,7 +174,7 @@ class Loader {
       reader.read(job.name, *job.tensor, std::span(targets).subspan(first, count));
       first += count;
     }
-    if (is_host_memory(target_.device)) return;
+    if (target_.device.has_host_memory()) return;
     for (std::size_t i = 0; i < places.size(); ++i) {
       target_.device.upload(places[i], host_view(std::span<const float>(targets[i].slab)));
     }

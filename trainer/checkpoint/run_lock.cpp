@@ -109,7 +109,8 @@ RunLock::RunLock(const std::string& run_directory) : path_(run_directory + "/loc
 }
 
 RunLock::~RunLock() {
-  ::unlink(path_.c_str());
+  // Deleted by a person, it may be another job's by now.
+  if (is_current(descriptor_, path_)) ::unlink(path_.c_str());
   ::close(descriptor_);
 }
 

@@ -82,10 +82,6 @@ const SafetensorsEntry* SafetensorsFile::find(std::string_view name) const {
   return found == by_name_.end() ? nullptr : &header_.entries[found->second];
 }
 
-void SafetensorsFile::forget() const {
-  ::posix_fadvise(file_.descriptor(), 0, 0, POSIX_FADV_DONTNEED);  // advice: it cannot fail us
-}
-
 void SafetensorsFile::read_bytes(const SafetensorsEntry& entry, std::int64_t offset,
                                  std::span<std::byte> bytes) const {
   assert(offset >= 0 && offset + static_cast<std::int64_t>(bytes.size()) <= entry.bytes());

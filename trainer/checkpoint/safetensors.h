@@ -61,8 +61,6 @@ class SafetensorsFile {
   /// Null where there is no tensor of that name.
   const SafetensorsEntry* find(std::string_view name) const;
 
-  /// Lets what is read next come from the medium, where the system has a say in that.
-  void forget() const;
   /// Bytes [offset, offset + bytes.size()) of a tensor of this file.
   void read_bytes(const SafetensorsEntry& entry, std::int64_t offset,
                   std::span<std::byte> bytes) const;

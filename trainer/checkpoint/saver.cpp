@@ -8,8 +8,10 @@
 #include <chrono>
 #include <exception>
 #include <map>
+#include <mutex>
 #include <optional>
 #include <thread>
+#include <utility>
 
 #include "parallel/failure.h"
 #include "trainer/checkpoint/files.h"
@@ -23,13 +25,19 @@
 namespace redspine {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
 // A piece stays in the cache from the hash of it to the copy that the system takes.
 constexpr std::size_t kBytesAtOnce = std::size_t{256} << 10;
 
 std::span<const float> in_place(ConstTensorView from, HostBuffer&) { return host_values(from); }
 
 Fetch fetch_from(Device& device) {
-  if (is_host_memory(device)) return in_place;
+  if (device.has_host_memory()) return in_place;
   return [&device](ConstTensorView from, HostBuffer& buffer) -> std::span<const float> {
     const std::span<float> to = buffer.take(from.count());
     device.download(host_view(to), from);
@@ -132,23 +140,33 @@ class CheckpointSaver::Work {
     if (thread_.joinable()) thread_.join();
   }
 
-  SaveReport save(const TrainingTensors& tensors, const TrainingRecord& record) {
-    const auto start = std::chrono::steady_clock::now();
+  void save(const TrainingTensors& tensors, const TrainingRecord& record) {
+    const Clock::time_point start = Clock::now();
     wait();
+    SaveReport report{.step = record.progress.step,
+                      .path = store_.path_of(record.progress.step),
+                      .bytes = plan_.total_bytes()};
     if (snapshot_) {
       const TrainingTensors copy = snapshot_->views();
       for (const StatePart part : kStateParts) {
         device_.download(view_of(copy, part), view_of(tensors, part));
       }
-      thread_ = std::thread([this, copy, record] { write_in_background(copy, record); });
-    } else {
-      write(tensors, record, fetch_from(device_));
+      report.stall_seconds = seconds_since(start);
+      thread_ = std::thread([this, copy, record, report, start] {
+        write_in_background(copy, record, report, start);
+      });
+      return;
     }
-    const std::chrono::duration<double> stall = std::chrono::steady_clock::now() - start;
-    return {.step = record.progress.step,
-            .path = store_.path_of(record.progress.step),
-            .bytes = plan_.total_bytes(),
-            .stall_seconds = stall.count()};
+    write(tensors, record, fetch_from(device_));
+    report.seconds = seconds_since(start);
+    tell_published(report);
+    rotate(report.step);
+    published_.back().stall_seconds = seconds_since(start);
+  }
+
+  std::vector<SaveReport> take_published() {
+    const std::lock_guard lock(published_mutex_);
+    return std::exchange(published_, {});
   }
 
   bool has_failed() const { return has_failed_; }
@@ -159,13 +177,22 @@ class CheckpointSaver::Work {
   }
 
  private:
-  void write_in_background(const TrainingTensors& tensors, const TrainingRecord& record) {
+  void write_in_background(const TrainingTensors& tensors, const TrainingRecord& record,
+                           SaveReport report, Clock::time_point start) {
     try {
       write(tensors, record, in_place);
+      report.seconds = seconds_since(start);
+      tell_published(report);
+      rotate(report.step);
     } catch (...) {
       failure_ = std::current_exception();
       has_failed_ = true;
     }
+  }
+
+  void tell_published(const SaveReport& report) {
+    const std::lock_guard lock(published_mutex_);
+    published_.push_back(report);
   }
 
   void write(const TrainingTensors& tensors, const TrainingRecord& record, const Fetch& fetch) {
@@ -184,7 +211,6 @@ class CheckpointSaver::Work {
       if (world_.rank() == 0) drop_partial(step);
       throw;
     }
-    rotate(step);
   }
 
   // A model that is beyond repair must not take the place of one that is not.
@@ -304,6 +330,8 @@ class CheckpointSaver::Work {
   std::optional<Snapshot> snapshot_;
   std::atomic<bool> has_failed_ = false;
   std::exception_ptr failure_;
+  std::mutex published_mutex_;
+  std::vector<SaveReport> published_;
   std::thread thread_;
 };
 
@@ -314,9 +342,10 @@ CheckpointSaver::CheckpointSaver(SaverOptions options, CheckpointStore store,
           std::make_unique<Work>(std::move(options), std::move(store), mesh, parameters, device)) {}
 CheckpointSaver::~CheckpointSaver() = default;
 
-SaveReport CheckpointSaver::save(const TrainingTensors& tensors, const TrainingRecord& record) {
-  return work_->save(tensors, record);
+void CheckpointSaver::save(const TrainingTensors& tensors, const TrainingRecord& record) {
+  work_->save(tensors, record);
 }
+std::vector<SaveReport> CheckpointSaver::take_published() { return work_->take_published(); }
 bool CheckpointSaver::has_failed() const { return work_->has_failed(); }
 void CheckpointSaver::wait() { work_->wait(); }
 

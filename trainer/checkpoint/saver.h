@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "model/config.h"
 #include "parallel/process_mesh.h"
@@ -41,7 +42,9 @@ class CheckpointSaver {
 
   /// Saves. Asynchronous: waits for the save before, takes a snapshot, and returns while it is
   /// written. Throws Error on every rank where this save (asynchronous: the one before) failed.
-  SaveReport save(const TrainingTensors& tensors, const TrainingRecord& record);
+  void save(const TrainingTensors& tensors, const TrainingRecord& record);
+  /// The checkpoints that have been published since the last call, in their order. Local.
+  std::vector<SaveReport> take_published();
   /// Whether a save in the background has failed, as far as this rank knows. Local.
   bool has_failed() const;
   /// Returns once nothing is being written; throws what a save in the background failed with.

@@ -183,6 +183,7 @@ TEST(Resume, TakesAnyLayoutToAnyOther) {
           Trajectory resumed;
           job.train_to(job.config.train.steps, resumed);
           const Trajectory& straight = runs[to.to_string()];
+          ASSERT_EQ(resumed.steps.size() + kHalf, straight.steps.size());
           for (std::size_t i = 0; i < resumed.steps.size(); ++i) {
             const StepReport& expected = straight.steps[i + kHalf];
             EXPECT_EQ(resumed.steps[i].batch_hash, expected.batch_hash);

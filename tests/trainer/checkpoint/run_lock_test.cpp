@@ -53,6 +53,16 @@ TEST(RunLock, TheLockOfAKilledProcessIsTakenOver) {
                                          child, this_host()));
 }
 
+TEST(RunLock, ThatAPersonDeletedLeavesTheNextJobItsOwn) {
+  const Scratch scratch;
+  {
+    const RunLock lock(scratch / "");
+    std::filesystem::remove(scratch / "lock");
+    scratch.write("lock", "elsewhere 1234 -\n");
+  }
+  EXPECT_EQ(read_file(scratch / "lock"), "elsewhere 1234 -\n");
+}
+
 TEST(RunLock, TheLockOfAnotherHostIsNot) {
   const Scratch scratch;
   scratch.write("lock", "elsewhere 1234 -\n");

@@ -70,6 +70,28 @@ TEST_F(SaverTest, ASaveInTheBackgroundIsOfTheMomentOfTheCall) {
   }
 }
 
+TEST_F(SaverTest, ACheckpointIsToldOnceAndOnlyWhenItIsThere) {
+  for (const SaveMode mode : {SaveMode::asynchronous, SaveMode::synchronous}) {
+    trainer_->train_step();
+    const std::int64_t step = trainer_->progress().step;
+    CheckpointSaver both = saver(mode);
+    both.save(trainer_->tensors(), record_of(*trainer_));
+    std::vector<SaveReport> told = both.take_published();
+    const bool was_there = told.size() == 1;
+    EXPECT_TRUE(was_there || mode == SaveMode::asynchronous);
+    both.wait();
+    if (!was_there) told = both.take_published();
+    ASSERT_EQ(told.size(), 1U);
+    EXPECT_EQ(told[0].step, step);
+    EXPECT_EQ(told[0].path, path_of(step));
+    EXPECT_TRUE(std::filesystem::exists(path_of(step)));
+    EXPECT_GT(told[0].stall_seconds, 0.0);
+    EXPECT_GT(told[0].seconds, mode == SaveMode::asynchronous ? told[0].stall_seconds : 0.0);
+    EXPECT_EQ(both.take_published().size(), 0U);
+    world().barrier();
+  }
+}
+
 TEST_F(SaverTest, TheFilesOfAllRanksAreBalanced) {
   saver(SaveMode::synchronous).save(trainer_->tensors(), record_of(*trainer_));
   const auto names = names_in(path_of(0));
@@ -101,7 +123,8 @@ TEST_F(SaverTest, ASaveThatIsWaitedForTakesNoMoreMemoryThanAFewTensors) {
       make_saver(trainer, large.model, folder_, *device_, SaveMode::synchronous);
   forget_peak();
   const std::int64_t before = resident_bytes("VmRSS");
-  const SaveReport report = front.save(trainer.tensors(), record_of(trainer));
+  front.save(trainer.tensors(), record_of(trainer));
+  const SaveReport report = front.take_published().at(0);
   const std::int64_t largest = std::int64_t{512} * 2048 * 4;
   EXPECT_GT(report.bytes, 30 * largest);
   EXPECT_LT(resident_bytes("VmHWM") - before, 4 * largest);
@@ -137,6 +160,7 @@ TEST_F(SaverTest, AFailureInTheBackgroundIsOneOfAllRanks) {
   background.save(trainer_->tensors(), record_of(*trainer_));
   EXPECT_THROW(background.wait(), CollectiveError);
   EXPECT_TRUE(background.has_failed());
+  EXPECT_EQ(background.take_published().size(), 0U);
   EXPECT_THROW(background.save(trainer_->tensors(), record_of(*trainer_)), CollectiveError);
 }
 
