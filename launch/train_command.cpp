@@ -141,8 +141,8 @@ int train(const MpiSession& session, const StopSignals& signals, Words words) {
   RunData data = agree_with_places(world, order.effective, [&] { return RunData(config); });
   check_equal_on_all_ranks(world, "data", data.describe());
   const auto device = agree_on_device(session, order.effective, threads);
-  const std::string devices =
-      describe_devices(world, *device) + to_string(plan_memory(config, world, device->kind())) + '\n';
+  const std::string devices = describe_devices(world, *device) +
+                              to_string(plan_memory(config, world, device->kind())) + '\n';
   if (order.is_dry_run) {
     tell_warnings(world, threads);
     if (world.rank() == 0) {
