@@ -7,7 +7,7 @@ set(REDSPINE_NCCL_FOUND OFF)
 
 if(NOT REDSPINE_CUDA STREQUAL OFF)
   find_package(CUDAToolkit 13 QUIET)
-  if(CUDAToolkit_FOUND AND EXISTS "${CUDAToolkit_NVCC_EXECUTABLE}" AND TARGET CUDA::cublasLt)
+  if(CUDAToolkit_FOUND AND EXISTS "${CUDAToolkit_NVCC_EXECUTABLE}" AND TARGET CUDA::cublasLt AND TARGET CUDA::cudart_static)
     set(REDSPINE_CUDA_FOUND ON)
   endif()
 endif()
@@ -18,7 +18,10 @@ if(REDSPINE_CUDA_FOUND)
     set(CMAKE_CUDA_ARCHITECTURES 80-real 90-real 100)
   endif()
   set(CMAKE_CUDA_COMPILER "${CUDAToolkit_NVCC_EXECUTABLE}")
-  set(CMAKE_CUDA_RUNTIME_LIBRARY Shared)
+  # The runtime is linked; other libraries are opened when the program runs
+  # (tensor/cuda/loaded_library.h), first from where they were found.
+  set(CMAKE_CUDA_RUNTIME_LIBRARY Static)
+  list(APPEND CMAKE_BUILD_RPATH ${CUDAToolkit_LIBRARY_DIR})
   enable_language(CUDA)
   # CMake 3.25 does not know yet how nvcc is told of C++20.
   set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
@@ -32,10 +35,10 @@ if(REDSPINE_CUDA_FOUND)
   add_library(redspine_cuda_options INTERFACE)
   target_compile_options(redspine_cuda_options INTERFACE
     $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr;--compress-mode=size;-Xcompiler=-Wall,-Wextra>)
-  target_link_libraries(redspine_cuda_options INTERFACE CUDA::cudart CUDA::cublasLt)
+  target_link_libraries(redspine_cuda_options INTERFACE CUDA::cudart_static ${CMAKE_DL_LIBS})
 
-  # cuDNN is opened when the program runs; what is needed here is its headers, and those of its
-  # frontend, which cmake/fetch_cudnn_frontend.sh brings to the build folder.
+  # Needed here are cuDNN's headers and those of its frontend, which cmake/fetch_cudnn_frontend.sh
+  # brings to the build folder.
   find_path(CUDNN_INCLUDE cudnn.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
   find_path(CUDNN_FRONTEND_INCLUDE cudnn_frontend.h
     HINTS ${CUDAToolkit_INCLUDE_DIRS} ${PROJECT_BINARY_DIR}/cudnn_frontend/include)
@@ -48,12 +51,11 @@ if(REDSPINE_CUDA_FOUND)
   endif()
 
   find_path(NCCL_INCLUDE nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
-  find_library(NCCL_LIBRARY nccl HINTS ${CUDAToolkit_LIBRARY_DIR})
-  if(NCCL_INCLUDE AND NCCL_LIBRARY)
+  if(NCCL_INCLUDE)
     set(REDSPINE_NCCL_FOUND ON)
     add_library(nccl INTERFACE)
     target_include_directories(nccl SYSTEM INTERFACE ${NCCL_INCLUDE})
-    target_link_libraries(nccl INTERFACE ${NCCL_LIBRARY} CUDA::cudart)
+    target_link_libraries(nccl INTERFACE CUDA::cudart_static)
   endif()
 endif()
 message(STATUS "CUDA backend: ${REDSPINE_CUDA_FOUND} (${CUDAToolkit_VERSION}), \

@@ -5,7 +5,7 @@
 #
 #   redspine, mpirun   start these; they find the rest beside them
 #   gpu_check.sh       what to run first on a machine with a GPU
-#   bin lib            programs, and shared libraries that are not glibc's or CUDA's
+#   bin lib            programs, and their shared libraries except glibc's
 #   configs tokens     configurations, and a small token file to try them on
 #
 # Without BUILD-FOLDER it builds the preset cuda-release for x86-64-v3. One without CUDA, which has
@@ -56,12 +56,11 @@ done
 cp -r "$(ompi_info --path pkgdatadir --parsable | cut -d: -f3-)" "$bundle/share/openmpi"
 find "$bundle/share/openmpi" -type f ! -name 'help-*.txt' -delete
 
-# What these need, but for glibc (the other machine's) and CUDA (its version's own): a line
-# "NAME => PATH" each.
+# What these are linked with, but for glibc, which is the other machine's: a line "NAME => PATH" each.
+# CUDA's libraries are not among it: they are opened when they are needed.
 needs=$(ldd "$bundle"/bin/* "$bundle"/lib/openmpi/*.so)
 needs=$(grep ' => ' <<<"$needs" | sed 's/^[[:space:]]*//; s/ (0x.*//' | sort -u |
-  grep -vE '^(ld-linux-x86-64|libc|libm|libdl|librt|libpthread|libresolv)\.so' |
-  grep -vE '^lib(cuda|cudart|cublas|cublasLt|cudnn|nccl|nvrtc|nvJitLink)[^/]*\.so')
+  grep -vE '^(ld-linux-x86-64|libc|libm|libdl|librt|libpthread|libresolv)\.so')
 if grep 'not found' <<<"$needs" >&2; then
   echo "bundle.sh: these libraries are needed and not here" >&2
   exit 1

@@ -50,14 +50,15 @@ Collectives choose_collectives(const RankGroup& group, const Device& device, Col
     if (is_wanted) refuse_nccl("the ranks compute on CPUs");
     return Collectives::mpi;
   }
+  const std::string shared = shared_device(group, device);
+  if (!is_wanted && (group.size() == 1 || !shared.empty())) return Collectives::mpi;
+  // After what the ranks do together: one of them may be on a machine that lacks the library.
   if (nccl_version().empty()) {
     if (is_wanted) refuse_nccl("NCCL is not in this build");
     return Collectives::mpi;
   }
-  const std::string shared = shared_device(group, device);
   if (shared.empty()) return Collectives::nccl;
-  if (is_wanted) refuse_nccl(fmt::format("{}, which NCCL does not serve", shared));
-  return Collectives::mpi;
+  refuse_nccl(fmt::format("{}, which NCCL does not serve", shared));
 }
 
 std::unique_ptr<Communicator> make_communicator(const RankGroup& group, Device& device,

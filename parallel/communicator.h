@@ -35,7 +35,7 @@ class Communicator {
 
 /// NCCL or MPI, for `group` as a whole. Collective over it, with one result. Throws ConfigError
 /// (run.collectives) on every rank where `wish` cannot be had: NCCL without a GPU, without NCCL in
-/// the build, or with two ranks on one GPU.
+/// the build, or with two ranks on one GPU; and on each rank whose machine lacks NCCL's library.
 Collectives choose_collectives(const RankGroup& group, const Device& device, Collectives wish);
 
 /// The communicator of a group: nothing for one rank, else by what choose_collectives() has chosen.

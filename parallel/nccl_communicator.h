@@ -10,7 +10,7 @@
 
 namespace redspine {
 
-/// "2.28.9"; empty where NCCL is not in this build.
+/// "2.28.9"; empty where NCCL is not in this build. ConfigError where this machine lacks it.
 std::string nccl_version();
 
 /// How long peers are waited for.

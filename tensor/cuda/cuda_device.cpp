@@ -1,5 +1,6 @@
 #include "tensor/cuda/cuda_device.h"
 
+#include <cublasLt.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -225,6 +226,7 @@ std::unique_ptr<Device> make_cuda_device(int local_rank) {
     refuse(fmt::format("{} has compute capability {}.{}, the least is {}.0", properties.name,
                        properties.major, properties.minor, kMinComputeCapability));
   }
+  cublasLtGetVersion();  // a missing library is told before there is anything on the device
   return std::make_unique<CudaDevice>(number);
 }
 

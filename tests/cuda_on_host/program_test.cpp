@@ -105,6 +105,18 @@ TEST_F(ProgramOnHost, Bf16FollowsFp32WithinAPercent) {
   }
 }
 
+TEST_F(ProgramOnHost, AHundredLayersTrainOnTwoRanksAsOnTheCpu) {
+  const std::string settings =
+      "model.num_layers=100 model.hidden_size=16 model.num_heads=2 batch.global_batch_size=2 "
+      "batch.micro_batch_size=1 batch.sequence_length=8";
+  const std::vector<double> expected = curve({.settings = settings + " run.device=cpu"}, "cpu");
+  for (const char* layout : {"parallel.tensor=1", "parallel.tensor=2"}) {
+    SCOPED_TRACE(layout);
+    const std::string on_gpus = fmt::format("{} run.device=cuda {}", settings, layout);
+    expect_near(curve({2, on_gpus, "REDSPINE_ON_HOST_DEVICES=2"}, layout), expected, 1e-4);
+  }
+}
+
 TEST_F(ProgramOnHost, NcclIsRefusedWhereRanksShareADevice) {
   const Result result = train({2, "run.device=cuda run.collectives=nccl", ""}, "refused");
   EXPECT_EQ(result.exit_code, 2);

@@ -214,8 +214,7 @@ TEST(Collectives, NcclIsRefusedWhereItCannotBe) {
 
 TEST(Collectives, RanksThatShareAGpuUseMpi) {
   const FarDevice device;
-  EXPECT_EQ(choose_collectives(world(), device, Collectives::automatic),
-            nccl_version().empty() || world().size() > 1 ? Collectives::mpi : Collectives::nccl);
+  EXPECT_EQ(choose_collectives(world(), device, Collectives::automatic), Collectives::mpi);
   if (nccl_version().empty() || world().size() == 1) return;
   EXPECT_NE(refusal(device, Collectives::nccl).find("ranks 0 and 1 share the GPU 0000:00:00.0 of "),
             std::string::npos);

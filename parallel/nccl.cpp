@@ -1,0 +1,60 @@
+// The functions of NCCL that are used, by those of the library that this machine has.
+
+#include <nccl.h>
+
+#include <string>
+
+#include "tensor/cuda/loaded_library.h"
+
+namespace {
+
+using redspine::cuda::call;
+using redspine::cuda::LoadedLibrary;
+
+const LoadedLibrary& library() {
+  static const LoadedLibrary opened("libnccl.so." + std::to_string(NCCL_MAJOR), "run.collectives",
+                                    "mpi");
+  return opened;
+}
+
+}  // namespace
+
+extern "C" {
+
+ncclResult_t ncclGetVersion(int* version) {
+  return call<&ncclGetVersion>(library, "ncclGetVersion", version);
+}
+
+const char* ncclGetErrorString(ncclResult_t result) {
+  return call<&ncclGetErrorString>(library, "ncclGetErrorString", result);
+}
+
+const char* ncclGetLastError(ncclComm_t communicator) {
+  return call<&ncclGetLastError>(library, "ncclGetLastError", communicator);
+}
+
+ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
+  return call<&ncclGetUniqueId>(library, "ncclGetUniqueId", id);
+}
+
+ncclResult_t ncclCommInitRankConfig(ncclComm_t* communicator, int num_ranks, ncclUniqueId id,
+                                    int rank, ncclConfig_t* config) {
+  return call<&ncclCommInitRankConfig>(library, "ncclCommInitRankConfig", communicator, num_ranks,
+                                       id, rank, config);
+}
+
+ncclResult_t ncclCommDestroy(ncclComm_t communicator) {
+  return call<&ncclCommDestroy>(library, "ncclCommDestroy", communicator);
+}
+
+ncclResult_t ncclCommGetAsyncError(ncclComm_t communicator, ncclResult_t* state) {
+  return call<&ncclCommGetAsyncError>(library, "ncclCommGetAsyncError", communicator, state);
+}
+
+ncclResult_t ncclAllReduce(const void* from, void* to, std::size_t count, ncclDataType_t type,
+                           ncclRedOp_t op, ncclComm_t communicator, cudaStream_t stream) {
+  return call<&ncclAllReduce>(library, "ncclAllReduce", from, to, count, type, op, communicator,
+                              stream);
+}
+
+}  // extern "C"

@@ -1,0 +1,31 @@
+// A library of NVIDIA's that is opened by the first call of one of its functions, so that programs
+// start, train on CPUs and say what is missing on machines without it. The functions that are used
+// are defined by us (cublas_lt.cpp, parallel/nccl.cpp) and pass their arguments on. Local.
+#pragma once
+
+#include <string>
+
+namespace redspine::cuda {
+
+class LoadedLibrary {
+ public:
+  /// Opens `name` ("libnccl.so.2"), which remains open. ConfigError of `key`, to which the values
+  /// `without` are legal without the library, where that fails.
+  LoadedLibrary(const std::string& name, const std::string& key, const std::string& without);
+
+  /// The address of a function; Error where there is none.
+  void* find(const char* function) const;
+
+ private:
+  std::string name_;
+  void* handle_;
+};
+
+/// The library's function `name`, of the type of `own`, given the arguments. `library` opens it.
+template <auto own, class... Arguments>
+auto call(const LoadedLibrary& (*library)(), const char* name, Arguments... arguments) {
+  static const auto function = reinterpret_cast<decltype(own)>(library().find(name));
+  return function(arguments...);
+}
+
+}  // namespace redspine::cuda
