@@ -29,7 +29,7 @@ TEST(LoadedLibrary, PassesArgumentsAndResultsOn) {
 
 TEST(LoadedLibrary, ThatIsMissingIsTheKeysMistake) {
   try {
-    LoadedLibrary("libno_such.so.13", "run.device", "cpu");
+    const LoadedLibrary missing("libno_such.so.13", "run.device", "cpu");
     ADD_FAILURE() << "it was found";
   } catch (const ConfigError& error) {
     EXPECT_THAT(error.what(), AllOf(StartsWith("run.device: needs a library that this machine "
