@@ -13,6 +13,7 @@
 #include <atomic>
 #include <cstring>
 #include <span>
+#include <vector>
 
 #include "parallel/mpi_handle.h"
 #include "parallel/partition.h"
@@ -21,28 +22,32 @@
 namespace redspine {
 namespace {
 
-// A piece of each rank and the result stay in the level-2 caches.
-constexpr std::size_t kPieceBytes = std::size_t{256} << 10;
+// A long vector goes through the shared memory in pieces, which stay in the caches. A rank gives
+// its next piece before it waits for one, and takes a result only after it has worked on the next;
+// so three are on their way, and hardly anybody waits.
+constexpr std::size_t kPieceBytes = std::size_t{128} << 10;
+constexpr std::size_t kNumSlots = 3;
 constexpr std::size_t kCacheLineBytes = 64;
 constexpr int kMaxRanks = 64;
+constexpr std::int64_t kBlock = 128;  // elements that are added up at once
 
 // A number that one rank raises and all wait for.
 struct alignas(kCacheLineBytes) Progress {
   std::atomic<std::uint32_t> value;
   static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
 
-  void raise_to(std::uint32_t number) {
-    value.store(number, std::memory_order_release);
+  void raise_to(std::uint64_t number) {
+    value.store(static_cast<std::uint32_t>(number), std::memory_order_release);
     syscall(SYS_futex, &value, FUTEX_WAKE, kMaxRanks, nullptr, nullptr, 0);
   }
 
   // Looks for some microseconds, then sleeps: the processor may be needed by what is waited for.
-  void wait_for(std::uint32_t number) const {
+  void wait_for(std::uint64_t number) const {
     constexpr int kNumLooks = 500;
     for (int look = 0;; ++look) {
       const std::uint32_t seen = value.load(std::memory_order_acquire);
-      // Numbers wrap around; ranks are never more than one piece apart.
-      if (static_cast<std::int32_t>(seen - number) >= 0) return;
+      // The low half of the number, which wraps around; ranks are at most two pieces apart.
+      if (static_cast<std::int32_t>(seen - static_cast<std::uint32_t>(number)) >= 0) return;
       if (look < kNumLooks) {
         _mm_pause();
       } else {
@@ -56,29 +61,40 @@ struct alignas(kCacheLineBytes) Progress {
 template <class T>
 using Contributions = std::span<const T* const>;
 
-// The elements of `share`, to this rank's values and to the result that all read.
+// The sums of at most kBlock elements, to this rank's values and to the result that all read.
 template <class T, class Sum>
-void reduce_share(T* values, T* result, Contributions<T> of_ranks, ReduceOp op, Range share) {
-  constexpr std::int64_t kBlock = 512;
-  for (std::int64_t begin = share.begin; begin < share.end; begin += kBlock) {
-    const std::int64_t count = std::min(kBlock, share.end - begin);
-    Sum sums[kBlock];
-    for (std::size_t r = 0; r < of_ranks.size(); ++r) {
-      const T* from = of_ranks[r] + begin;
-      if (r == 0) {
-        for (std::int64_t i = 0; i < count; ++i) sums[i] = static_cast<Sum>(from[i]);
-      } else if (op == ReduceOp::sum) {
-        for (std::int64_t i = 0; i < count; ++i) sums[i] += static_cast<Sum>(from[i]);
-      } else {
-        for (std::int64_t i = 0; i < count; ++i) {
-          sums[i] = std::max(sums[i], static_cast<Sum>(from[i]));
-        }
+[[gnu::always_inline]] inline void reduce_block(T* values, T* result, Contributions<T> of_ranks,
+                                                ReduceOp op, Range block) {
+  Sum sums[kBlock];
+  const std::int64_t count = block.size();
+  for (std::size_t r = 0; r < of_ranks.size(); ++r) {
+    const T* from = of_ranks[r] + block.begin;
+    if (r == 0) {
+      for (std::int64_t i = 0; i < count; ++i) sums[i] = static_cast<Sum>(from[i]);
+    } else if (op == ReduceOp::sum) {
+      for (std::int64_t i = 0; i < count; ++i) sums[i] += static_cast<Sum>(from[i]);
+    } else {
+      for (std::int64_t i = 0; i < count; ++i) {
+        sums[i] = std::max(sums[i], static_cast<Sum>(from[i]));
       }
     }
-    for (std::int64_t i = 0; i < count; ++i) {
-      values[begin + i] = result[begin + i] = static_cast<T>(sums[i]);
-    }
   }
+  for (std::int64_t i = 0; i < count; ++i) result[block.begin + i] = static_cast<T>(sums[i]);
+  for (std::int64_t i = 0; i < count; ++i) values[block.begin + i] = static_cast<T>(sums[i]);
+}
+
+// Blocks have a length that the compiler knows, so that sums stay in registers.
+template <class T, class Sum>
+void reduce_share(T* values, T* result, Contributions<T> of_ranks, ReduceOp op, Range share) {
+  std::int64_t begin = share.begin;
+  for (; begin + kBlock <= share.end; begin += kBlock) {
+    reduce_block<T, Sum>(values, result, of_ranks, op, {begin, begin + kBlock});
+  }
+  reduce_block<T, Sum>(values, result, of_ranks, op, {begin, share.end});
+}
+
+std::size_t mapping_bytes_of(std::size_t header_bytes, int size) {
+  return header_bytes + kNumSlots * (static_cast<std::size_t>(size) + 1) * kPieceBytes;
 }
 
 // Whether every rank says yes.
@@ -104,7 +120,7 @@ bool is_on_one_host(MPI_Comm communicator, int size) {
 struct SharedMemoryAllReduce::Header {
   std::array<Progress, kMaxRanks> written;        // pieces that the rank has given to the others
   std::array<Progress, kMaxRanks> reduced;        // pieces of which the rank has reduced its share
-  std::array<std::int64_t, kMaxRanks> num_bytes;  // of the rank's present piece
+  std::array<std::int64_t, kMaxRanks> num_bytes;  // of the rank's present call
 };
 
 std::unique_ptr<SharedMemoryAllReduce> SharedMemoryAllReduce::make(MPI_Comm communicator) {
@@ -114,7 +130,7 @@ std::unique_ptr<SharedMemoryAllReduce> SharedMemoryAllReduce::make(MPI_Comm comm
   check_mpi(MPI_Comm_size(communicator, &size), "MPI_Comm_size");
   if (size > kMaxRanks || !is_on_one_host(communicator, size)) return nullptr;
 
-  const std::size_t bytes = sizeof(Header) + (static_cast<std::size_t>(size) + 1) * kPieceBytes;
+  const std::size_t bytes = mapping_bytes_of(sizeof(Header), size);
   // One name a group and call: the address tells the groups of a process apart.
   char name[64] = {};
   const int descriptor_of_first = [&] {
@@ -152,46 +168,62 @@ SharedMemoryAllReduce::SharedMemoryAllReduce(void* mapping, int rank, int size)
     : mapping_(mapping), rank_(rank), size_(size) {}
 
 SharedMemoryAllReduce::~SharedMemoryAllReduce() {
-  munmap(mapping_, sizeof(Header) + (static_cast<std::size_t>(size_) + 1) * kPieceBytes);
+  munmap(mapping_, mapping_bytes_of(sizeof(Header), size_));
 }
 
-std::byte* SharedMemoryAllReduce::contribution_of(int rank) const {
+std::byte* SharedMemoryAllReduce::contribution_of(int rank, std::uint64_t number) const {
+  const std::size_t slot = number % kNumSlots * (static_cast<std::size_t>(size_) + 1);
   return static_cast<std::byte*>(mapping_) + sizeof(Header) +
-         static_cast<std::size_t>(rank) * kPieceBytes;
+         (slot + static_cast<std::size_t>(rank)) * kPieceBytes;
 }
 
-std::byte* SharedMemoryAllReduce::result() const { return contribution_of(size_); }
+std::byte* SharedMemoryAllReduce::result(std::uint64_t number) const {
+  return contribution_of(size_, number);
+}
 
+// A slot is free again when it is needed: to give piece n + 3 a rank has taken piece n, which all
+// had reduced by then; and it reduces piece n + 3 once all have given theirs, having taken piece n.
 void SharedMemoryAllReduce::all_reduce(TensorView values, ReduceOp op) {
+  if (values.count() == 0) return;
+  auto& header = *static_cast<Header*>(mapping_);
+  header.num_bytes[static_cast<std::size_t>(rank_)] = static_cast<std::int64_t>(values.bytes());
   const auto most = static_cast<std::int64_t>(kPieceBytes / size_of(values.dtype()));
   const TensorView flat = values.reshape({values.count()});
+  std::vector<Piece> all;
   for (const Range& range : pieces(values.count(), most)) {
-    reduce_piece(flat.slice(range.begin, range.size()), op);
+    all.push_back({.values = flat.slice(range.begin, range.size()), .number = ++num_pieces_});
   }
+  give(all[0]);
+  for (std::size_t p = 0; p < all.size(); ++p) {
+    if (p + 1 < all.size()) give(all[p + 1]);
+    reduce(all[p], op);
+    if (p > 0) take(all[p - 1]);
+  }
+  take(all.back());
 }
 
-// A rank gives what others reduce, waits for theirs, reduces its share, waits for the other shares.
-// One buffer each is enough: who has seen all shares reduced knows that nobody reads contributions
-// any more, and who has seen the next contributions knows that nobody reads the last result.
-void SharedMemoryAllReduce::reduce_piece(TensorView piece, ReduceOp op) {
-  auto& header = *static_cast<Header*>(mapping_);
-  const std::uint32_t number = ++num_pieces_;
-  const auto self = static_cast<std::size_t>(rank_);
-  const std::size_t element = size_of(piece.dtype());
-  auto* values = static_cast<std::byte*>(piece.raw());
-  const auto copy_share = [&](std::byte* to, const std::byte* from, int rank) {
-    const Range share = partition(piece.count(), size_, rank);
-    const std::size_t begin = static_cast<std::size_t>(share.begin) * element;
-    std::memcpy(to + begin, from + begin, static_cast<std::size_t>(share.size()) * element);
-  };
+void SharedMemoryAllReduce::copy_share(const Piece& piece, int rank, std::byte* to,
+                                       const std::byte* from) const {
+  const std::size_t element = size_of(piece.values.dtype());
+  const Range share = partition(piece.values.count(), size_, rank);
+  const std::size_t begin = static_cast<std::size_t>(share.begin) * element;
+  std::memcpy(to + begin, from + begin, static_cast<std::size_t>(share.size()) * element);
+}
 
-  header.num_bytes[self] = static_cast<std::int64_t>(piece.bytes());
+void SharedMemoryAllReduce::give(const Piece& piece) {
+  auto& header = *static_cast<Header*>(mapping_);
+  const auto* values = static_cast<const std::byte*>(piece.values.raw());
   for (int r = 0; r < size_; ++r) {
-    if (r != rank_) copy_share(contribution_of(rank_), values, r);
+    if (r != rank_) copy_share(piece, r, contribution_of(rank_, piece.number), values);
   }
-  header.written[self].raise_to(number);
+  header.written[static_cast<std::size_t>(rank_)].raise_to(piece.number);
+}
+
+void SharedMemoryAllReduce::reduce(const Piece& piece, ReduceOp op) {
+  auto& header = *static_cast<Header*>(mapping_);
+  const auto self = static_cast<std::size_t>(rank_);
   for (std::size_t r = 0; r < static_cast<std::size_t>(size_); ++r) {
-    header.written[r].wait_for(number);
+    header.written[r].wait_for(piece.number);
     if (header.num_bytes[r] != header.num_bytes[self]) {
       throw Error(
           fmt::format("an all-reduce of {} bytes on rank {} of the group met one of {} on "
@@ -199,39 +231,42 @@ void SharedMemoryAllReduce::reduce_piece(TensorView piece, ReduceOp op) {
                       header.num_bytes[self], rank_, header.num_bytes[r], r));
     }
   }
-
-  const auto reduce = [&]<class T, class Sum>(T* typed, Sum) {
+  const auto reduce_as = [&]<class T, class Sum>(T* values, Sum) {
     std::array<const T*, kMaxRanks> of_ranks{};
     for (int r = 0; r < size_; ++r) {
       of_ranks[static_cast<std::size_t>(r)] =
-          r == rank_ ? typed : reinterpret_cast<const T*>(contribution_of(r));
+          r == rank_ ? values : reinterpret_cast<const T*>(contribution_of(r, piece.number));
     }
-    reduce_share<T, Sum>(typed, reinterpret_cast<T*>(result()),
+    reduce_share<T, Sum>(values, reinterpret_cast<T*>(result(piece.number)),
                          Contributions<T>(of_ranks.data(), static_cast<std::size_t>(size_)), op,
-                         partition(piece.count(), size_, rank_));
+                         partition(piece.values.count(), size_, rank_));
   };
-  switch (piece.dtype()) {
+  switch (piece.values.dtype()) {
     case DType::f32:
-      reduce(piece.data<float>(), 0.0F);
+      reduce_as(piece.values.data<float>(), 0.0F);
       break;
     case DType::f64:
-      reduce(piece.data<double>(), 0.0);
+      reduce_as(piece.values.data<double>(), 0.0);
       break;
     case DType::i32:
-      reduce(piece.data<std::int32_t>(), std::int32_t{0});
+      reduce_as(piece.values.data<std::int32_t>(), std::int32_t{0});
       break;
     case DType::i64:
-      reduce(piece.data<std::int64_t>(), std::int64_t{0});
+      reduce_as(piece.values.data<std::int64_t>(), std::int64_t{0});
       break;
     case DType::bf16:
-      reduce(piece.data<BFloat16>(), 0.0F);
+      reduce_as(piece.values.data<BFloat16>(), 0.0F);
       break;
   }
-  header.reduced[self].raise_to(number);
+  header.reduced[self].raise_to(piece.number);
+}
+
+void SharedMemoryAllReduce::take(const Piece& piece) const {
+  auto& header = *static_cast<Header*>(mapping_);
   for (int r = 0; r < size_; ++r) {
     if (r == rank_) continue;
-    header.reduced[static_cast<std::size_t>(r)].wait_for(number);
-    copy_share(values, result(), r);
+    header.reduced[static_cast<std::size_t>(r)].wait_for(piece.number);
+    copy_share(piece, r, static_cast<std::byte*>(piece.values.raw()), result(piece.number));
   }
 }
 

@@ -33,14 +33,25 @@ class SharedMemoryAllReduce {
   struct Header;
   SharedMemoryAllReduce(void* mapping, int rank, int size);
 
-  std::byte* contribution_of(int rank) const;
-  std::byte* result() const;
-  void reduce_piece(TensorView piece, ReduceOp op);
+  struct Piece {
+    TensorView values;
+    std::uint64_t number;  // over all calls, from 1
+  };
+  // What a rank gives of a piece, and what all of them get.
+  std::byte* contribution_of(int rank, std::uint64_t number) const;
+  std::byte* result(std::uint64_t number) const;
+  void copy_share(const Piece& piece, int rank, std::byte* to, const std::byte* from) const;
+
+  // The three parts of each piece's way: this rank's values to the others, its share added up for
+  // all, and the others' shares back.
+  void give(const Piece& piece);
+  void reduce(const Piece& piece, ReduceOp op);
+  void take(const Piece& piece) const;
 
   void* mapping_;
   int rank_;
   int size_;
-  std::uint32_t num_pieces_ = 0;  // so far
+  std::uint64_t num_pieces_ = 0;  // so far
 };
 
 }  // namespace redspine

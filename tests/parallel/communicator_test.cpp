@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <functional>
+#include <thread>
 
 #include "parallel/nccl_communicator.h"
 #include "tensor/error.h"
@@ -139,6 +141,31 @@ TEST_P(CommunicatorOn, TakesALongBufferInPieces) {
   communicator->all_reduce(values, ReduceOp::sum, Stream::gradients);
   device->order(Stream::gradients, Stream::compute);
   EXPECT_EQ(from_device(*device, values) == reduced(kCount, 9, ReduceOp::sum), true);
+}
+
+// Ranks that are late at other calls each, as those of a step are.
+TEST_P(CommunicatorOn, KeepsCallsApartWhoeverIsLate) {
+  constexpr int kNumCalls = 120;
+  std::vector<Tensor> tensors;
+  for (int call = 0; call < kNumCalls; ++call) {
+    const auto count = static_cast<std::size_t>(1 + call * 7919 % 200'003);
+    tensors.push_back(tensor_of(*device, count, call));
+  }
+  for (int call = 0; call < kNumCalls; ++call) {
+    if (call % (world().size() + 1) == world().rank()) {
+      std::this_thread::sleep_for(std::chrono::microseconds(50 * (call % 7)));
+    }
+    communicator->all_reduce(tensors[static_cast<std::size_t>(call)], ReduceOp::sum,
+                             Stream::activations);
+  }
+  device->synchronize(Stream::activations);
+  for (int call = 0; call < kNumCalls; ++call) {
+    const Tensor& tensor = tensors[static_cast<std::size_t>(call)];
+    EXPECT_EQ(from_device(*device, tensor) ==
+                  reduced(static_cast<std::size_t>(tensor.count()), call, ReduceOp::sum),
+              true)
+        << "call " << call;
+  }
 }
 
 TEST_P(CommunicatorOn, AnEmptyViewIsReducedToNothing) {
