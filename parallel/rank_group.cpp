@@ -1,8 +1,10 @@
 #include "parallel/rank_group.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <climits>
 #include <limits>
 #include <numeric>
 
@@ -41,10 +43,9 @@ RankGroup::RankGroup(RankGroup&&) noexcept = default;
 RankGroup::~RankGroup() = default;
 
 std::string RankGroup::host_name() {
-  char name[MPI_MAX_PROCESSOR_NAME];
-  int length = 0;
-  check_mpi(MPI_Get_processor_name(name, &length), "MPI_Get_processor_name");
-  return {name, static_cast<std::size_t>(length)};
+  char name[HOST_NAME_MAX + 1];
+  if (gethostname(name, sizeof(name)) != 0) throw Error("gethostname failed");
+  return name;
 }
 
 void RankGroup::all_reduce(std::span<double> values, ReduceOp op) const {

@@ -25,7 +25,7 @@ class RankGroup {
 
   int rank() const { return rank_; }
   int size() const { return size_; }
-  /// As MPI names the machine of this rank. Local.
+  /// The machine of this rank. Local, also before MPI has begun.
   static std::string host_name();
 
   /// The same bits on every rank.
