@@ -5,8 +5,8 @@
 namespace redspine {
 namespace {
 
-void accumulate_weight_gradients(Device& device, ParameterStack& weight, ParameterStack* bias,
-                                 ConstTensorView dout, ConstTensorView x) {
+void add_weight_gradients(Device& device, ParameterStack& weight, ParameterStack* bias,
+                          ConstTensorView dout, ConstTensorView x) {
   ops::run(device, WeightGradient{.dweight = weight.gradient,
                                   .dbias = gradient_or_none(device, bias),
                                   .dy = dout,
@@ -98,7 +98,7 @@ void ColumnLinear::backward(TensorView dx_ND, ConstTensorView dout_No, ConstTens
   ops::run(device, Matmul{.out = dx_ND, .a = dout_No, .b = weight_.value});
   device.order(Stream::compute, Stream::activations);
   placement_.tensor_axis().all_reduce(dx_ND, ReduceOp::sum, Stream::activations);
-  accumulate_weight_gradients(device, weight_, bias_, dout_No, x_ND);
+  add_weight_gradients(device, weight_, bias_, dout_No, x_ND);
   device.order(Stream::activations, Stream::compute);
 }
 
@@ -121,7 +121,7 @@ void RowLinear::forward(TensorView out_ND, ConstTensorView x_Ni) const {
 void RowLinear::backward(TensorView dx_Ni, ConstTensorView dout_ND, ConstTensorView x_Ni) const {
   Device& device = placement_.device;
   ops::run(device, Matmul{.out = dx_Ni, .a = dout_ND, .b = weight_.value});
-  accumulate_weight_gradients(device, weight_, bias_, dout_ND, x_Ni);
+  add_weight_gradients(device, weight_, bias_, dout_ND, x_Ni);
 }
 
 void RowLinear::backward_gelu(const GeluInput& in, ConstTensorView dout_ND,
@@ -130,7 +130,7 @@ void RowLinear::backward_gelu(const GeluInput& in, ConstTensorView dout_ND,
   ops::run(device,
            MatmulGeluBackward{
                .dx = in.dx_Ni, .a = dout_ND, .b = weight_.value, .x = in.x_Ni, .kind = in.kind});
-  accumulate_weight_gradients(device, weight_, bias_, dout_ND, gelu_Ni);
+  add_weight_gradients(device, weight_, bias_, dout_ND, gelu_Ni);
 }
 
 }  // namespace redspine

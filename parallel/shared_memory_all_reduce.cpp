@@ -13,7 +13,6 @@
 #include <atomic>
 #include <cstring>
 #include <span>
-#include <vector>
 
 #include "parallel/mpi_handle.h"
 #include "parallel/partition.h"
@@ -189,17 +188,19 @@ void SharedMemoryAllReduce::all_reduce(TensorView values, ReduceOp op) {
   header.num_bytes[static_cast<std::size_t>(rank_)] = static_cast<std::int64_t>(values.bytes());
   const auto most = static_cast<std::int64_t>(kPieceBytes / size_of(values.dtype()));
   const TensorView flat = values.reshape({values.count()});
-  std::vector<Piece> all;
-  for (const Range& range : pieces(values.count(), most)) {
-    all.push_back({.values = flat.slice(range.begin, range.size()), .number = ++num_pieces_});
+  const std::int64_t num_pieces = (values.count() + most - 1) / most;
+  const auto piece = [&](std::int64_t p) {
+    return Piece{.values = flat.slice(p * most, std::min(most, values.count() - p * most)),
+                 .number = num_pieces_ + 1 + static_cast<std::uint64_t>(p)};
+  };
+  give(piece(0));
+  for (std::int64_t p = 0; p < num_pieces; ++p) {
+    if (p + 1 < num_pieces) give(piece(p + 1));
+    reduce(piece(p), op);
+    if (p > 0) take(piece(p - 1));
   }
-  give(all[0]);
-  for (std::size_t p = 0; p < all.size(); ++p) {
-    if (p + 1 < all.size()) give(all[p + 1]);
-    reduce(all[p], op);
-    if (p > 0) take(all[p - 1]);
-  }
-  take(all.back());
+  take(piece(num_pieces - 1));
+  num_pieces_ += static_cast<std::uint64_t>(num_pieces);
 }
 
 void SharedMemoryAllReduce::copy_share(const Piece& piece, int rank, std::byte* to,

@@ -40,7 +40,6 @@ struct ReductionShared {
 
 /// Over a block of at most kMaxWarps whole warps; the same bits in every thread. Every thread must
 /// call it. `per_warp` is shared memory that the block uses for nothing else.
-
 template <class Value, class Combine>
 __device__ Value reduce_block(Value value, Value (&per_warp)[kMaxWarps], Combine combine) {
   value = reduce_lanes(value, combine);

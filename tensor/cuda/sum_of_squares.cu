@@ -19,14 +19,10 @@ struct SquaresPart {
   std::int64_t count;
 };
 
-struct SumShared {
-  double per_warp[kMaxWarps];
-};
-
 template <int width>
 __global__ void __launch_bounds__(kThreads)
     squares_kernel(double* partials, const __grid_constant__ PartTable<SquaresPart> table) {
-  auto& shared = *shared_memory<SumShared>();
+  auto& shared = *shared_memory<ReductionShared<double>>();
   const int p = table.part_of(blockIdx.x);
   const float* x = table.parts[p].x;
   const std::int64_t begin = (blockIdx.x - table.first_blocks[p]) * kElementsPerBlock;
@@ -51,7 +47,7 @@ __global__ void __launch_bounds__(kThreads)
 
 __global__ void __launch_bounds__(kThreads)
     add_kernel(double* total, const double* partials, std::int64_t count) {
-  auto& shared = *shared_memory<SumShared>();
+  auto& shared = *shared_memory<ReductionShared<double>>();
   double sum = 0.0;
   for (std::int64_t i = threadIdx.x; i < count; i += kThreads) sum += partials[i];
   sum = reduce_block(sum, shared.per_warp, Plus{});
@@ -76,13 +72,13 @@ void CudaKernels::run(const SumOfSquares& op) const {
   with_width<float>(access, [&]<int width>() {
     for_each_table(std::span<const SquaresPart>(parts), kElementsPerBlock,
                    [&](const PartTable<SquaresPart>& table, unsigned num_blocks) {
-                     launch(stream_, {num_blocks, kThreads, sizeof(SumShared)},
+                     launch(stream_, {num_blocks, kThreads, sizeof(ReductionShared<double>)},
                             squares_kernel<width>, next, table);
                      next += num_blocks;
                    });
   });
-  launch(stream_, {1, kThreads, sizeof(SumShared)}, add_kernel, elements<double>(op.sum), partials,
-         num_partials);
+  launch(stream_, {1, kThreads, sizeof(ReductionShared<double>)}, add_kernel,
+         elements<double>(op.sum), partials, num_partials);
 }
 
 }  // namespace redspine::cuda

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tests/launch/bench_line.h"
 #include "tests/launch/command_line.h"
 #include "tests/launch/trained.h"
 
@@ -10,18 +11,10 @@ namespace {
 
 using Json = nlohmann::json;
 
-// The line of JSON that a bench of the trained model's configuration prints.
-Json line_of(const Result& result) {
-  EXPECT_EQ(result.exit_code, 0) << result.output;
-  const std::size_t begin = result.output.find("{\"kind\":\"bench\"");
-  EXPECT_NE(begin, std::string::npos) << result.output;
-  return begin == std::string::npos ? Json() : Json::parse(result.output.substr(begin));
-}
-
 TEST(Bench, MeasuresAStepItsPartsAndTheFloorOfThem) {
   const Json line =
-      line_of(redspine("bench --config " + trained("run.yaml") + " --steps 3 --json --set " +
-                       "run.output_dir=" + fresh("runs") + " run.device=cpu"));
+      bench_line(redspine("bench --config " + trained("run.yaml") + " --steps 3 --json --set " +
+                          "run.output_dir=" + fresh("runs") + " run.device=cpu"));
   EXPECT_EQ(line["products"].size(), 5U * 3U + 1U);
   EXPECT_EQ(line["products"][0]["name"], "square");
   EXPECT_DOUBLE_EQ(line["products"][0]["gflops"].get<double>(),
@@ -43,9 +36,10 @@ TEST(Bench, MeasuresAStepItsPartsAndTheFloorOfThem) {
 }
 
 TEST(Bench, MeasuresCollectivesOfEachAxisThatHasRanks) {
-  const Json line = line_of(on_ranks(2, "bench --config " + trained("run.yaml") +
-                                            " --part collectives --largest 1000000 --json --set " +
-                                            "parallel.tensor=2 run.device=cpu"));
+  const Json line =
+      bench_line(on_ranks(2, "bench --config " + trained("run.yaml") +
+                                 " --part collectives --largest 1000000 --json --set " +
+                                 "parallel.tensor=2 run.device=cpu"));
   EXPECT_EQ(line["carrier"], "mpi");
   std::vector<std::int64_t> sizes;
   for (const Json& time : line["collectives"]) {

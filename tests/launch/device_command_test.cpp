@@ -8,19 +8,13 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "tests/launch/bench_line.h"
 #include "tests/launch/command_line.h"
 
 namespace redspine::testing {
 namespace {
 
 using Json = nlohmann::json;
-
-Json bench_line(const Result& result) {
-  EXPECT_EQ(result.exit_code, 0) << result.output;
-  const std::size_t begin = result.output.find("{\"kind\":\"bench\"");
-  EXPECT_NE(begin, std::string::npos) << result.output;
-  return begin == std::string::npos ? Json() : Json::parse(result.output.substr(begin));
-}
 
 class DeviceCommand : public ::testing::Test {
  protected:
