@@ -197,6 +197,9 @@ Json to_json(const Order& order, const Results& results, const Device& device, i
                                    {"bytes", time.bytes},
                                    {"seconds", time.seconds},
                                    {"copy_seconds", time.copy_seconds}});
+    if (time.exchange_seconds) {
+      line["collectives"].back()["exchange_seconds"] = *time.exchange_seconds;
+    }
   }
   if (results.step) add_step(line, order, results);
   return line;
@@ -221,16 +224,19 @@ void show_products(const Results& results) {
 
 void show_collectives(const Results& results) {
   std::vector<std::vector<std::string>> rows = {
-      {name_of(results.carrier), "bytes", "ms", "GB/s", "x copy"}};
+      {name_of(results.carrier), "bytes", "ms", "GB/s", "x copy", "x exchange"}};
   for (const CollectiveTime& time : results.collectives) {
     rows.push_back({name_of_axis(time.axis), fmt::format("{}", time.bytes),
                     fmt::format("{:.3f}", time.seconds * 1e3),
                     fmt::format("{:.2f}", static_cast<double>(time.bytes) / time.seconds * 1e-9),
-                    fmt::format("{:.2f}", time.seconds / time.copy_seconds)});
+                    fmt::format("{:.2f}", time.seconds / time.copy_seconds),
+                    time.exchange_seconds
+                        ? fmt::format("{:.2f}", time.seconds / *time.exchange_seconds)
+                        : ""});
   }
-  fmt::print(
-      "{}\n",
-      format_table({Align::left, Align::right, Align::right, Align::right, Align::right}, rows));
+  std::vector<Align> columns(rows.front().size(), Align::right);
+  columns.front() = Align::left;
+  fmt::print("{}\n", format_table(columns, rows));
 }
 
 void show_step(const Results& results) {

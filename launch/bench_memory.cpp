@@ -1,6 +1,10 @@
 #include "launch/bench_memory.h"
 
+#include <algorithm>
+
 #include "launch/bench_rounds.h"
+#include "parallel/partition.h"
+#include "parallel/shared_memory.h"
 #include "tensor/ops.h"
 #include "tensor/tensor.h"
 
@@ -12,6 +16,36 @@ constexpr std::int64_t kStreamFloats = std::int64_t{24} << 20;
 constexpr int kNumRounds = 5;
 
 double median(const std::vector<double>& ascending) { return ascending[ascending.size() / 2]; }
+
+// Beyond any cache, and little to share.
+constexpr std::int64_t kMostExchangedFloats = std::int64_t{16} << 20;
+
+// See CollectiveTime. Longer copies than kMostExchangedFloats go in pieces of that.
+std::optional<double> exchange_seconds(const RankGroup& group, Device& device, TensorView to) {
+  if (!device.has_host_memory()) return std::nullopt;
+  const std::int64_t piece = std::min(to.count(), kMostExchangedFloats);
+  const auto stride = sizeof(float) * static_cast<std::size_t>(piece);
+  const auto memory = SharedMemory::make(group, static_cast<std::size_t>(group.size()) * stride);
+  if (memory == nullptr) return std::nullopt;
+  const auto part_of = [&](int rank) {
+    std::byte* begin = memory->bytes().data() + static_cast<std::size_t>(rank) * stride;
+    return TensorView(begin, DType::f32, {piece});
+  };
+  const TensorView own = part_of(group.rank());
+  const TensorView next = part_of((group.rank() + 1) % group.size());
+  const auto write_own = [&] {
+    group.barrier();
+    std::fill_n(own.data<float>(), piece, 1.0F);  // to the caches: memset might go around them
+    group.barrier();
+  };
+  const auto copy_next = [&] {
+    for (const Range& range : pieces(to.count(), piece)) {
+      device.copy(to.slice(range.begin, range.size()), next.slice(0, range.size()));
+    }
+  };
+  return group.all_reduce(median(seconds_of_rounds(device, kNumRounds, write_own, copy_next)),
+                          ReduceOp::max);
+}
 
 }  // namespace
 
@@ -67,7 +101,8 @@ std::vector<CollectiveTime> measure_collectives(const ProcessMesh& mesh, Device&
       times.push_back({.axis = axis,
                        .bytes = bytes,
                        .seconds = mesh.world().all_reduce(seconds, ReduceOp::max),
-                       .copy_seconds = copy_seconds});
+                       .copy_seconds = copy_seconds,
+                       .exchange_seconds = exchange_seconds(mesh.group(axis), device, piece)});
     }
   }
   return times;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "parallel/process_mesh.h"
@@ -23,7 +24,10 @@ struct CollectiveTime {
   Axis axis;
   std::int64_t bytes;
   double seconds;       // of an all-reduce, the median of some rounds, on the slowest rank
-  double copy_seconds;  // of a copy of as many bytes on the device
+  double copy_seconds;  // of a copy of as many bytes on the device, by every rank at once
+  // Of a copy of what another rank of the host has just written, by every rank at once: the least
+  // that an exchange takes. Not on a GPU, between hosts, or without the memory to share.
+  std::optional<double> exchange_seconds;
 };
 inline constexpr std::int64_t kLeastCollectiveBytes = 1'024;
 inline constexpr std::int64_t kMostCollectiveBytes = 500'000'000;

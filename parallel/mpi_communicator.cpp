@@ -62,7 +62,7 @@ class Lane {
     MPI_Comm duplicate = MPI_COMM_NULL;
     check_mpi(MPI_Comm_dup(group.handle().communicator, &duplicate), "MPI_Comm_dup");
     handle_ = std::make_unique<RankGroup::Handle>(duplicate);
-    shared_memory_ = SharedMemoryAllReduce::make(duplicate);
+    shared_memory_ = SharedMemoryAllReduce::make(group);
   }
   Lane(const Lane&) = delete;
   Lane& operator=(const Lane&) = delete;

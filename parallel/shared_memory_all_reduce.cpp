@@ -1,10 +1,8 @@
 #include "parallel/shared_memory_all_reduce.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <immintrin.h>
 #include <linux/futex.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -14,7 +12,6 @@
 #include <cstring>
 #include <span>
 
-#include "parallel/mpi_handle.h"
 #include "parallel/partition.h"
 #include "tensor/error.h"
 
@@ -23,8 +20,11 @@ namespace {
 
 // A long vector goes through the shared memory in pieces, which stay in the caches. A rank gives
 // its next piece before it waits for one, and takes a result only after it has worked on the next;
-// so three are on their way, and hardly anybody waits.
-constexpr std::size_t kPieceBytes = std::size_t{128} << 10;
+// so three are on their way, and hardly anybody waits. A vector of fewer than four pieces is cut
+// into smaller ones, of kLeastPieceBytes at least: the first and the last of them overlap with
+// nothing.
+constexpr std::size_t kPieceBytes = std::size_t{256} << 10;
+constexpr std::size_t kLeastPieceBytes = std::size_t{64} << 10;
 constexpr std::size_t kNumSlots = 3;
 constexpr std::size_t kCacheLineBytes = 64;
 constexpr int kMaxRanks = 64;
@@ -33,24 +33,31 @@ constexpr std::int64_t kBlock = 128;  // elements that are added up at once
 // A number that one rank raises and all wait for.
 struct alignas(kCacheLineBytes) Progress {
   std::atomic<std::uint32_t> value;
+  std::atomic<std::uint32_t> num_asleep;
   static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
 
+  // Either this sees who sleeps, or the kernel sees the new value and lets nobody fall asleep: all
+  // accesses are in one order.
   void raise_to(std::uint64_t number) {
-    value.store(static_cast<std::uint32_t>(number), std::memory_order_release);
-    syscall(SYS_futex, &value, FUTEX_WAKE, kMaxRanks, nullptr, nullptr, 0);
+    value.store(static_cast<std::uint32_t>(number));
+    if (num_asleep.load() > 0) {
+      syscall(SYS_futex, &value, FUTEX_WAKE, kMaxRanks, nullptr, nullptr, 0);
+    }
   }
 
   // Looks for some microseconds, then sleeps: the processor may be needed by what is waited for.
-  void wait_for(std::uint64_t number) const {
+  void wait_for(std::uint64_t number) {
     constexpr int kNumLooks = 500;
     for (int look = 0;; ++look) {
-      const std::uint32_t seen = value.load(std::memory_order_acquire);
+      const std::uint32_t seen = value.load();
       // The low half of the number, which wraps around; ranks are at most two pieces apart.
       if (static_cast<std::int32_t>(seen - static_cast<std::uint32_t>(number)) >= 0) return;
       if (look < kNumLooks) {
         _mm_pause();
       } else {
+        ++num_asleep;
         syscall(SYS_futex, &value, FUTEX_WAIT, seen, nullptr, nullptr, 0);
+        --num_asleep;
       }
     }
   }
@@ -92,28 +99,6 @@ void reduce_share(T* values, T* result, Contributions<T> of_ranks, ReduceOp op, 
   reduce_block<T, Sum>(values, result, of_ranks, op, {begin, share.end});
 }
 
-std::size_t mapping_bytes_of(std::size_t header_bytes, int size) {
-  return header_bytes + kNumSlots * (static_cast<std::size_t>(size) + 1) * kPieceBytes;
-}
-
-// Whether every rank says yes.
-bool all_agree(MPI_Comm communicator, bool mine) {
-  int result = mine ? 1 : 0;
-  check_mpi(MPI_Allreduce(MPI_IN_PLACE, &result, 1, MPI_INT, MPI_MIN, communicator),
-            "MPI_Allreduce");
-  return result == 1;
-}
-
-bool is_on_one_host(MPI_Comm communicator, int size) {
-  MPI_Comm host = MPI_COMM_NULL;
-  check_mpi(MPI_Comm_split_type(communicator, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host),
-            "MPI_Comm_split_type");
-  int host_size = 0;
-  check_mpi(MPI_Comm_size(host, &host_size), "MPI_Comm_size");
-  check_mpi(MPI_Comm_free(&host), "MPI_Comm_free");
-  return all_agree(communicator, host_size == size);
-}
-
 }  // namespace
 
 struct SharedMemoryAllReduce::Header {
@@ -122,57 +107,27 @@ struct SharedMemoryAllReduce::Header {
   std::array<std::int64_t, kMaxRanks> num_bytes;  // of the rank's present call
 };
 
-std::unique_ptr<SharedMemoryAllReduce> SharedMemoryAllReduce::make(MPI_Comm communicator) {
-  int rank = 0;
-  int size = 1;
-  check_mpi(MPI_Comm_rank(communicator, &rank), "MPI_Comm_rank");
-  check_mpi(MPI_Comm_size(communicator, &size), "MPI_Comm_size");
-  if (size > kMaxRanks || !is_on_one_host(communicator, size)) return nullptr;
-
-  const std::size_t bytes = mapping_bytes_of(sizeof(Header), size);
-  // One name a group and call: the address tells the groups of a process apart.
-  char name[64] = {};
-  const int descriptor_of_first = [&] {
-    if (rank != 0) return -1;
-    const auto length = fmt::format_to_n(name, sizeof(name) - 1, "/redspine-{}-{}", getpid(),
-                                         reinterpret_cast<std::uintptr_t>(communicator));
-    *length.out = '\0';
-    const int made = shm_open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR);
-    // Reserved now: a full file system would kill the process when a page is touched.
-    if (made >= 0 && posix_fallocate(made, 0, static_cast<off_t>(bytes)) != 0) {
-      shm_unlink(name);
-      close(made);
-      return -1;
-    }
-    return made;
-  }();
-  check_mpi(MPI_Bcast(name, sizeof(name), MPI_CHAR, 0, communicator), "MPI_Bcast");
-  const int descriptor =
-      rank == 0 ? descriptor_of_first : shm_open(name, O_RDWR | O_CLOEXEC, S_IRUSR | S_IWUSR);
-  void* mapping = MAP_FAILED;
-  if (descriptor >= 0) {
-    mapping = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
-    close(descriptor);
-  }
-  const bool is_made = all_agree(communicator, mapping != MAP_FAILED);
-  if (rank == 0 && descriptor_of_first >= 0) shm_unlink(name);  // all have it who will
-  if (!is_made) {
-    if (mapping != MAP_FAILED) munmap(mapping, bytes);
-    return nullptr;
-  }
-  return std::unique_ptr<SharedMemoryAllReduce>(new SharedMemoryAllReduce(mapping, rank, size));
+std::unique_ptr<SharedMemoryAllReduce> SharedMemoryAllReduce::make(const RankGroup& group) {
+  if (group.size() > kMaxRanks) return nullptr;
+  const auto num_buffers = kNumSlots * (static_cast<std::size_t>(group.size()) + 1);
+  auto memory = SharedMemory::make(group, sizeof(Header) + num_buffers * kPieceBytes);
+  if (memory == nullptr) return nullptr;
+  return std::unique_ptr<SharedMemoryAllReduce>(
+      new SharedMemoryAllReduce(std::move(memory), group.rank(), group.size()));
 }
 
-SharedMemoryAllReduce::SharedMemoryAllReduce(void* mapping, int rank, int size)
-    : mapping_(mapping), rank_(rank), size_(size) {}
+SharedMemoryAllReduce::SharedMemoryAllReduce(std::unique_ptr<SharedMemory> memory, int rank,
+                                             int size)
+    : memory_(std::move(memory)), rank_(rank), size_(size) {}
 
-SharedMemoryAllReduce::~SharedMemoryAllReduce() {
-  munmap(mapping_, mapping_bytes_of(sizeof(Header), size_));
+// Zeros are a header of ranks that have done nothing.
+SharedMemoryAllReduce::Header& SharedMemoryAllReduce::header() const {
+  return *reinterpret_cast<Header*>(memory_->bytes().data());
 }
 
 std::byte* SharedMemoryAllReduce::contribution_of(int rank, std::uint64_t number) const {
   const std::size_t slot = number % kNumSlots * (static_cast<std::size_t>(size_) + 1);
-  return static_cast<std::byte*>(mapping_) + sizeof(Header) +
+  return memory_->bytes().data() + sizeof(Header) +
          (slot + static_cast<std::size_t>(rank)) * kPieceBytes;
 }
 
@@ -184,9 +139,10 @@ std::byte* SharedMemoryAllReduce::result(std::uint64_t number) const {
 // had reduced by then; and it reduces piece n + 3 once all have given theirs, having taken piece n.
 void SharedMemoryAllReduce::all_reduce(TensorView values, ReduceOp op) {
   if (values.count() == 0) return;
-  auto& header = *static_cast<Header*>(mapping_);
-  header.num_bytes[static_cast<std::size_t>(rank_)] = static_cast<std::int64_t>(values.bytes());
-  const auto most = static_cast<std::int64_t>(kPieceBytes / size_of(values.dtype()));
+  header().num_bytes[static_cast<std::size_t>(rank_)] = static_cast<std::int64_t>(values.bytes());
+  const auto most = static_cast<std::int64_t>(
+      std::clamp(static_cast<std::size_t>(values.bytes()) / 4, kLeastPieceBytes, kPieceBytes) /
+      size_of(values.dtype()));
   const TensorView flat = values.reshape({values.count()});
   const std::int64_t num_pieces = (values.count() + most - 1) / most;
   const auto piece = [&](std::int64_t p) {
@@ -212,24 +168,22 @@ void SharedMemoryAllReduce::copy_share(const Piece& piece, int rank, std::byte* 
 }
 
 void SharedMemoryAllReduce::give(const Piece& piece) {
-  auto& header = *static_cast<Header*>(mapping_);
   const auto* values = static_cast<const std::byte*>(piece.values.raw());
   for (int r = 0; r < size_; ++r) {
     if (r != rank_) copy_share(piece, r, contribution_of(rank_, piece.number), values);
   }
-  header.written[static_cast<std::size_t>(rank_)].raise_to(piece.number);
+  header().written[static_cast<std::size_t>(rank_)].raise_to(piece.number);
 }
 
 void SharedMemoryAllReduce::reduce(const Piece& piece, ReduceOp op) {
-  auto& header = *static_cast<Header*>(mapping_);
   const auto self = static_cast<std::size_t>(rank_);
   for (std::size_t r = 0; r < static_cast<std::size_t>(size_); ++r) {
-    header.written[r].wait_for(piece.number);
-    if (header.num_bytes[r] != header.num_bytes[self]) {
+    header().written[r].wait_for(piece.number);
+    if (header().num_bytes[r] != header().num_bytes[self]) {
       throw Error(
           fmt::format("an all-reduce of {} bytes on rank {} of the group met one of {} on "
                       "rank {}",
-                      header.num_bytes[self], rank_, header.num_bytes[r], r));
+                      header().num_bytes[self], rank_, header().num_bytes[r], r));
     }
   }
   const auto reduce_as = [&]<class T, class Sum>(T* values, Sum) {
@@ -259,14 +213,13 @@ void SharedMemoryAllReduce::reduce(const Piece& piece, ReduceOp op) {
       reduce_as(piece.values.data<BFloat16>(), 0.0F);
       break;
   }
-  header.reduced[self].raise_to(piece.number);
+  header().reduced[self].raise_to(piece.number);
 }
 
 void SharedMemoryAllReduce::take(const Piece& piece) const {
-  auto& header = *static_cast<Header*>(mapping_);
   for (int r = 0; r < size_; ++r) {
     if (r == rank_) continue;
-    header.reduced[static_cast<std::size_t>(r)].wait_for(piece.number);
+    header().reduced[static_cast<std::size_t>(r)].wait_for(piece.number);
     copy_share(piece, r, static_cast<std::byte*>(piece.values.raw()), result(piece.number));
   }
 }

@@ -1,4 +1,5 @@
-// A stream of host functions: one thread that runs what it is given, first in first out.
+// A stream of host functions: one at a time, first in first out, by a thread of its own or by the
+// one that waits for them.
 //
 // The thread starts with the first function. One thread gives work and waits (the rank's main
 // thread); a function of another stream may only call `wait_until`. Local to a process.
@@ -26,8 +27,9 @@ class HostStream {
   /// would work on results that do not exist.
   void enqueue(std::function<void()> function);
 
-  /// Returns when everything enqueued so far is done. Rethrows the stream's first exception, and
-  /// forgets it.
+  /// Returns when everything enqueued so far is done; what the stream's thread has not begun is
+  /// done here, since waking it takes longer than a short function. Rethrows the stream's first
+  /// exception, and forgets it.
   void wait();
 
   /// The number of functions enqueued so far: what `wait_until` takes.
@@ -41,7 +43,11 @@ class HostStream {
   void drain() noexcept;
 
  private:
+  using Lock = std::unique_lock<std::mutex>;
+
   void run();
+  void run_next(Lock& lock);
+  void finish(Lock& lock);
 
   mutable std::mutex mutex_;
   std::condition_variable work_;      // for the stream's thread
@@ -49,6 +55,7 @@ class HostStream {
   std::deque<std::function<void()>> queue_;
   std::uint64_t num_enqueued_ = 0;
   std::uint64_t num_done_ = 0;
+  bool is_running_ = false;  // a function
   bool stopping_ = false;
   std::exception_ptr failure_;
   std::thread thread_;

@@ -46,6 +46,7 @@ TEST(Bench, MeasuresCollectivesOfEachAxisThatHasRanks) {
     EXPECT_EQ(time["axis"], "tensor");
     EXPECT_GT(time["seconds"].get<double>(), 0.0);
     EXPECT_GT(time["copy_seconds"].get<double>(), 0.0);
+    EXPECT_GT(time["exchange_seconds"].get<double>(), 0.0);
     sizes.push_back(time["bytes"].get<std::int64_t>());
   }
   EXPECT_EQ(sizes, (std::vector<std::int64_t>{1'024, 16'384, 262'144, 1'000'000}));

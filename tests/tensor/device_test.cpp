@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdint>
+#include <future>
 #include <memory>
 #include <numeric>
 #include <span>
@@ -39,12 +40,35 @@ TEST(HostStream, RunsFunctionsInTheOrderOfEnqueueing) {
   EXPECT_EQ(seen, expected);
 }
 
-TEST(HostStream, RunsInAThreadOfItsOwn) {
+TEST(HostStream, RunsInAThreadOfItsOwnWhileNobodyWaits) {
   HostStream stream;
-  std::thread::id id = std::this_thread::get_id();
-  stream.enqueue([&id] { id = std::this_thread::get_id(); });
+  std::promise<std::thread::id> id;
+  stream.enqueue([&id] { id.set_value(std::this_thread::get_id()); });
+  EXPECT_NE(id.get_future().get(), std::this_thread::get_id());
+}
+
+TEST(HostStream, DoesWhatItsThreadHasNotBegunInTheOneThatWaits) {
+  HostStream stream;
+  std::thread::id id;
+  // The thread may be the faster one, but hardly always.
+  for (int i = 0; i < 10000 && id != std::this_thread::get_id(); ++i) {
+    stream.enqueue([&id] { id = std::this_thread::get_id(); });
+    stream.wait();
+  }
+  EXPECT_EQ(id, std::this_thread::get_id());
+}
+
+TEST(HostStream, IsDoneOnceAndInOrderWhoeverDoesIt) {
+  HostStream stream;
+  std::vector<int> seen;
+  std::vector<int> expected;
+  for (int i = 0; i < 20000; ++i) {
+    stream.enqueue([&seen, i] { seen.push_back(i); });
+    expected.push_back(i);
+    if (i % 3 == 0) stream.wait();
+  }
   stream.wait();
-  EXPECT_NE(id, std::this_thread::get_id());
+  EXPECT_EQ(seen, expected);
 }
 
 TEST(HostStream, WaitsWithoutWork) {
