@@ -88,6 +88,13 @@ void SafetensorsFile::read_bytes(const SafetensorsEntry& entry, std::int64_t off
   file_.read_at(static_cast<std::int64_t>(header_bytes_.size()) + entry.begin + offset, bytes);
 }
 
+void SafetensorsFile::forget_bytes(const SafetensorsEntry& entry, std::int64_t offset,
+                                   std::int64_t count) const {
+  ::posix_fadvise(file_.descriptor(),
+                  static_cast<std::int64_t>(header_bytes_.size()) + entry.begin + offset, count,
+                  POSIX_FADV_DONTNEED);
+}
+
 void SafetensorsFile::read_floats(const SafetensorsEntry& entry, std::int64_t first,
                                   std::span<float> values) const {
   if (entry.type == ElementType::f32) {

@@ -64,6 +64,8 @@ class SafetensorsFile {
   /// Bytes [offset, offset + bytes.size()) of a tensor of this file.
   void read_bytes(const SafetensorsEntry& entry, std::int64_t offset,
                   std::span<std::byte> bytes) const;
+  /// Lets the system let go of what it remembers of these bytes. Advice: it cannot fail.
+  void forget_bytes(const SafetensorsEntry& entry, std::int64_t offset, std::int64_t count) const;
   /// Elements [first, first + values.size()) as f32; ConfigError if the type is not real.
   void read_floats(const SafetensorsEntry& entry, std::int64_t first,
                    std::span<float> values) const;

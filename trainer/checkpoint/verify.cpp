@@ -19,18 +19,6 @@ constexpr std::int64_t kBytesAtOnce = std::int64_t{4} << 20;
 
 bool is_safetensors(const std::string& name) { return name.ends_with(".safetensors"); }
 
-std::string hash_of(const SafetensorsFile& file, const SafetensorsEntry& entry,
-                    std::vector<std::byte>& buffer) {
-  ContentHash hash;
-  for (std::int64_t offset = 0; offset < entry.bytes(); offset += kBytesAtOnce) {
-    const std::int64_t count = std::min(kBytesAtOnce, entry.bytes() - offset);
-    const auto bytes = std::span(buffer).first(static_cast<std::size_t>(count));
-    file.read_bytes(entry, offset, bytes);
-    hash.add(bytes);
-  }
-  return hash.text();
-}
-
 // Goes through a checkpoint and collects what is wrong with the part that is its own.
 class Verifier {
  public:
@@ -93,11 +81,24 @@ class Verifier {
       if (hash == expected.tensors.end()) {
         problems_.push_back(
             fmt::format("{}: tensor {}: is not in the manifest", file.path(), entry.name));
-      } else if (hash_of(file, entry, buffer_) != hash->second) {
+      } else if (hash_of(file, entry) != hash->second) {
         problems_.push_back(
             fmt::format("{}: tensor {}: differs from what was written", file.path(), entry.name));
       }
     }
+  }
+
+  std::string hash_of(const SafetensorsFile& file, const SafetensorsEntry& entry) {
+    ContentHash hash;
+    for (std::int64_t offset = 0; offset < entry.bytes(); offset += kBytesAtOnce) {
+      const std::int64_t count = std::min(kBytesAtOnce, entry.bytes() - offset);
+      const auto bytes = std::span(buffer_).first(static_cast<std::size_t>(count));
+      file.read_bytes(entry, offset, bytes);
+      hash.add(bytes);
+      // Nobody reads it soon, and its memory serves the next bytes.
+      if (verification_ == Verification::from_medium) file.forget_bytes(entry, offset, count);
+    }
+    return hash.text();
   }
 
   // Each tensor goes to the share that has had the fewest bytes so far.
