@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -24,13 +25,14 @@ namespace {
 
 constexpr double kUnlimited = std::numeric_limits<double>::infinity();
 
-std::vector<int> affinity_mask() {
+// Of this process, or of another one.
+std::vector<int> affinity_mask(pid_t process = 0) {
   // The kernel refuses a mask that is shorter than its own.
   for (int num_cpus = 1024;; num_cpus *= 2) {
     const std::size_t bytes = CPU_ALLOC_SIZE(num_cpus);
     std::vector<unsigned char> memory(bytes);
     auto* mask = reinterpret_cast<cpu_set_t*>(memory.data());
-    if (sched_getaffinity(0, bytes, mask) == 0) {
+    if (sched_getaffinity(process, bytes, mask) == 0) {
       std::vector<int> cpus;
       for (int cpu = 0; cpu < num_cpus; ++cpu) {
         if (CPU_ISSET_S(static_cast<std::size_t>(cpu), bytes, mask)) cpus.push_back(cpu);
@@ -54,6 +56,11 @@ int requested_threads() {
                       fmt::format("read \"{}\"; legal: a whole number of at least 1", text));
   }
   return number;
+}
+
+int launcher_cpus() {
+  const bool is_from_open_mpi = std::getenv("OMPI_COMM_WORLD_RANK") != nullptr;
+  return is_from_open_mpi ? static_cast<int>(affinity_mask(getppid()).size()) : 0;
 }
 
 /// quota / period, or infinity where either is missing, "max" or not positive.
@@ -108,14 +115,15 @@ int whole_cpus(double cpus) { return static_cast<int>(std::clamp(std::floor(cpus
 }  // namespace
 
 std::string RankCpus::to_string() const {
-  return fmt::format("{} {} {} {}", host, quota, num_requested_threads, fmt::join(cpus, " "));
+  return fmt::format("{} {} {} {} {}", host, quota, num_requested_threads, num_launcher_cpus,
+                     fmt::join(cpus, " "));
 }
 
 RankCpus RankCpus::from_string(const std::string& line) {
   std::istringstream words(line);
   RankCpus rank;
   std::string quota;
-  words >> rank.host >> quota >> rank.num_requested_threads;
+  words >> rank.host >> quota >> rank.num_requested_threads >> rank.num_launcher_cpus;
   rank.quota = std::strtod(quota.c_str(), nullptr);
   for (int cpu = 0; words >> cpu;) rank.cpus.push_back(cpu);
   return rank;
@@ -125,7 +133,8 @@ RankCpus this_rank_cpus() {
   return {.host = RankGroup::host_name(),
           .cpus = affinity_mask(),
           .quota = cgroup_cpu_quota(),
-          .num_requested_threads = requested_threads()};
+          .num_requested_threads = requested_threads(),
+          .num_launcher_cpus = launcher_cpus()};
 }
 
 double cgroup_cpu_quota(const std::filesystem::path& root) {
@@ -159,6 +168,7 @@ ThreadPlan plan_threads(std::span<const RankCpus> ranks) {
     std::set<int> cpus_of_host;
     double quota = 0.0;
     int num_threads = 0;
+    int num_launcher_cpus = 0;  // where nobody chose the number of threads
     for (const std::size_t r : members) {
       const RankCpus& rank = ranks[r];
       const auto num_sharing =
@@ -172,13 +182,27 @@ ThreadPlan plan_threads(std::span<const RankCpus> ranks) {
       num_threads += plan.num_threads[r];
       cpus_of_host.insert(rank.cpus.begin(), rank.cpus.end());
       quota = std::max(quota, rank.quota);
+      if (rank.num_requested_threads == 0) {
+        num_launcher_cpus = std::max(num_launcher_cpus, rank.num_launcher_cpus);
+      }
     }
-    const int num_usable = whole_cpus(std::min(static_cast<double>(cpus_of_host.size()), quota));
+    const auto within_quota = [quota](std::size_t num_cpus) {
+      return whole_cpus(std::min(static_cast<double>(num_cpus), quota));
+    };
+    const int num_usable = within_quota(cpus_of_host.size());
+    const int num_available = within_quota(static_cast<std::size_t>(num_launcher_cpus));
     if (num_threads > num_usable) {
       plan.warnings.push_back(fmt::format(
           "{} ranks on {} compute with {} threads in all, but may use {} CPUs there: they will "
           "wait for one another; start fewer ranks or set OMP_NUM_THREADS",
           members.size(), host, num_threads, num_usable));
+    }
+    if (num_available > num_usable) {
+      plan.warnings.push_back(fmt::format(
+          "{} ranks on {} are bound to {} CPUs, but mpirun may use {} there: its option --bind-to "
+          "none lets the ranks share them, --map-by slot:PE=N --bind-to core gives N to each; "
+          "OMP_NUM_THREADS says that the few are meant",
+          members.size(), host, num_usable, num_available));
     }
   }
   return plan;

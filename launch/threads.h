@@ -18,6 +18,9 @@ struct RankCpus {
   std::vector<int> cpus;          // numbers of the CPUs in the affinity mask, ascending
   double quota;                   // CPUs' worth of time that its control group gets; may be inf
   int num_requested_threads = 0;  // OMP_NUM_THREADS; 0 where it is not set
+  // CPUs of mpirun or its daemon on the host, which may have bound the rank to fewer; 0 where Open
+  // MPI did not start it.
+  int num_launcher_cpus = 0;
 
   /// One line, for the exchange between ranks.
   std::string to_string() const;
@@ -34,8 +37,9 @@ RankCpus this_rank_cpus();
 double cgroup_cpu_quota(const std::filesystem::path& root = "/");
 
 struct ThreadPlan {
-  std::vector<int> num_threads;       // [rank]
-  std::vector<std::string> warnings;  // one for each host that has more threads than CPUs
+  std::vector<int> num_threads;  // [rank]
+  // For each host that has more threads than CPUs, or whose ranks are bound to few of its CPUs.
+  std::vector<std::string> warnings;
 };
 
 /// OMP_NUM_THREADS where it is given. Else a rank's share of its mask among the ranks of the host

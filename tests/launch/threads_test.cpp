@@ -73,9 +73,47 @@ TEST(Threads, AQuotaBelowTheThreadsIsWarnedOf) {
   EXPECT_TRUE(plan_threads(std::vector<RankCpus>{rank_on("a", {0, 1, 2}, 2.0)}).warnings.empty());
 }
 
+RankCpus bound_rank(std::vector<int> cpus, double quota = kUnlimited,
+                    int num_requested_threads = 0) {
+  RankCpus rank = rank_on("a", std::move(cpus), quota, num_requested_threads);
+  rank.num_launcher_cpus = 8;
+  return rank;
+}
+
+TEST(Threads, RanksThatMpirunBoundToFewCpusAreWarnedOf) {
+  const auto warnings_of = [](const std::vector<RankCpus>& ranks) {
+    return plan_threads(ranks).warnings;
+  };
+  const auto warnings = warnings_of({bound_rank({0}), bound_rank({1})});
+  ASSERT_EQ(warnings.size(), 1U);
+  EXPECT_NE(warnings[0].find("2 ranks on a are bound to 2 CPUs, but mpirun may use 8 there"),
+            std::string::npos)
+      << warnings[0];
+  EXPECT_EQ(warnings_of({bound_rank({0}, 3.0), bound_rank({1}, 3.0)}).size(), 1U);
+  EXPECT_TRUE(warnings_of({bound_rank({0}, 2.0), bound_rank({1}, 2.0)}).empty()) << "the quota";
+  EXPECT_TRUE(warnings_of({bound_rank({0}, kUnlimited, 1)}).empty()) << "OMP_NUM_THREADS";
+  EXPECT_TRUE(warnings_of({bound_rank({0, 1, 2, 3}), bound_rank({4, 5, 6, 7})}).empty());
+}
+
+TEST(Threads, ThisProcessKnowsTheCpusOfMpirun) {
+  const char* const name = "OMPI_COMM_WORLD_RANK";
+  const char* before = std::getenv(name);
+  const std::string saved = before == nullptr ? "" : before;
+  unsetenv(name);
+  EXPECT_EQ(this_rank_cpus().num_launcher_cpus, 0);
+  setenv(name, "0", 1);
+  EXPECT_GE(this_rank_cpus().num_launcher_cpus, 1);
+  if (saved.empty()) {
+    unsetenv(name);
+  } else {
+    setenv(name, saved.c_str(), 1);
+  }
+}
+
 TEST(Threads, ADescriptionSurvivesTheExchange) {
   for (const double quota : {kUnlimited, 1.5}) {
-    const RankCpus rank = rank_on("node07.cluster", {3, 5, 1027}, quota, 7);
+    RankCpus rank = rank_on("node07.cluster", {3, 5, 1027}, quota, 7);
+    rank.num_launcher_cpus = 16;
     EXPECT_EQ(RankCpus::from_string(rank.to_string()), rank);
   }
 }
