@@ -29,6 +29,7 @@ std::unique_ptr<Device> testing::make_device_under_test() { return make_cpu_devi
 namespace {
 
 using std::chrono_literals::operator""ms;
+using std::chrono_literals::operator""us;
 
 TEST(HostStream, RunsFunctionsInTheOrderOfEnqueueing) {
   HostStream stream;
@@ -58,16 +59,24 @@ TEST(HostStream, DoesWhatItsThreadHasNotBegunInTheOneThatWaits) {
   EXPECT_EQ(id, std::this_thread::get_id());
 }
 
-TEST(HostStream, IsDoneOnceAndInOrderWhoeverDoesIt) {
+TEST(HostStream, RunsOneFunctionAtATimeInOrderWhoeverDoesIt) {
   HostStream stream;
+  std::atomic<int> num_running = 0;
+  int most_running = 0;
   std::vector<int> seen;
   std::vector<int> expected;
-  for (int i = 0; i < 20000; ++i) {
-    stream.enqueue([&seen, i] { seen.push_back(i); });
+  for (int i = 0; i < 300; ++i) {
+    stream.enqueue([&, i] {
+      most_running = std::max(most_running, ++num_running);
+      seen.push_back(i);
+      std::this_thread::sleep_for(100us);  // time enough for the other one to begin the next
+      --num_running;
+    });
     expected.push_back(i);
     if (i % 3 == 0) stream.wait();
   }
   stream.wait();
+  EXPECT_EQ(most_running, 1);
   EXPECT_EQ(seen, expected);
 }
 
