@@ -29,15 +29,15 @@ bool is_on_one_host(const RankGroup& group) {
   return all_agree(group, host_size == group.size());
 }
 
-struct File {
+struct SharedFile {
   std::string name;
   int descriptor = -1;  // negative where there is none
 };
 
 // `size` bytes under a name that nobody had.
-File create(std::size_t size) {
+SharedFile create(std::size_t size) {
   static std::atomic<int> number = 0;
-  File file;
+  SharedFile file;
   do {
     file.name = fmt::format("/redspine-{}-{}", getpid(), number++);
     file.descriptor =
@@ -58,7 +58,7 @@ std::unique_ptr<SharedMemory> SharedMemory::make(const RankGroup& group, std::si
   if (!is_on_one_host(group)) return nullptr;
 
   const bool is_first = group.rank() == 0;
-  File file = is_first ? create(size) : File{};
+  SharedFile file = is_first ? create(size) : SharedFile{};
   file.name = group.all_gather(file.name).front();
   if (!is_first) {
     file.descriptor = shm_open(file.name.c_str(), O_RDWR | O_CLOEXEC, S_IRUSR | S_IWUSR);

@@ -86,7 +86,7 @@ TEST(Threads, RanksThatMpirunBoundToFewCpusAreWarnedOf) {
   };
   const auto warnings = warnings_of({bound_rank({0}), bound_rank({1})});
   ASSERT_EQ(warnings.size(), 1U);
-  EXPECT_NE(warnings[0].find("2 ranks on a are bound to 2 CPUs, but mpirun may use 8 there"),
+  EXPECT_NE(warnings[0].find("ranks on a are bound to 2 of the 8 CPUs that mpirun may use there"),
             std::string::npos)
       << warnings[0];
   EXPECT_EQ(warnings_of({bound_rank({0}, 3.0), bound_rank({1}, 3.0)}).size(), 1U);
