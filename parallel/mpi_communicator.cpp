@@ -58,12 +58,7 @@ void all_reduce_bf16_piece(TensorView values, ReduceOp op, MPI_Comm communicator
 class Lane {
  public:
   Lane(const RankGroup& group, Device& device)
-      : device_(device), is_staged_(!device.has_host_memory()) {
-    MPI_Comm duplicate = MPI_COMM_NULL;
-    check_mpi(MPI_Comm_dup(group.handle().communicator, &duplicate), "MPI_Comm_dup");
-    handle_ = std::make_unique<RankGroup::Handle>(duplicate);
-    shared_memory_ = SharedMemoryAllReduce::make(group);
-  }
+      : device_(device), is_staged_(!device.has_host_memory()), group_(group.split(0)) {}
   Lane(const Lane&) = delete;
   Lane& operator=(const Lane&) = delete;
 
@@ -87,21 +82,23 @@ class Lane {
   }
 
  private:
-  void all_reduce_in_host_memory(TensorView values, ReduceOp op) const {
-    if (shared_memory_ != nullptr) {
-      shared_memory_->all_reduce(values, op);
+  void all_reduce_in_host_memory(TensorView values, ReduceOp op) {
+    if (!shared_memory_) shared_memory_ = SharedMemoryAllReduce::make(group_);
+    if (*shared_memory_ != nullptr) {
+      (*shared_memory_)->all_reduce(values, op);
     } else if (values.dtype() == DType::bf16) {
-      all_reduce_bf16_piece(values, op, handle_->communicator);
+      all_reduce_bf16_piece(values, op, group_.handle().communicator);
     } else {
-      all_reduce_piece(values, op, handle_->communicator);
+      all_reduce_piece(values, op, group_.handle().communicator);
     }
   }
 
   Device& device_;
   bool is_staged_;
-  std::unique_ptr<RankGroup::Handle> handle_;
-  std::unique_ptr<SharedMemoryAllReduce> shared_memory_;  // null between hosts
-  std::optional<HostTensor> staging_;  // made by the first call, since not every stream has one
+  RankGroup group_;
+  // Made by the first call, since few streams have one. Null between hosts.
+  std::optional<std::unique_ptr<SharedMemoryAllReduce>> shared_memory_;
+  std::optional<HostTensor> staging_;
 };
 
 class MpiCommunicator final : public Communicator {
