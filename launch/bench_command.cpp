@@ -80,14 +80,13 @@ Order read_order(Words words, int world_size) {
       throw ConfigError("--part", fmt::format("is {}; legal: {}", part, fmt::join(kParts, ", ")));
     }
   }
-  std::vector<std::string> settings;
-  if (values.contains("set")) settings = values["set"].as<std::vector<std::string>>();
-  return {.effective = load_config(values["config"].as<std::string>(), settings, world_size),
-          .num_steps = values["steps"].as<std::int64_t>(),
-          .matrix_size = matrix_size,
-          .most_bytes = values["largest"].as<std::int64_t>(),
-          .parts = parts,
-          .writes_json = values.contains("json")};
+  return {
+      .effective = load_config(values["config"].as<std::string>(), settings_of(values), world_size),
+      .num_steps = values["steps"].as<std::int64_t>(),
+      .matrix_size = matrix_size,
+      .most_bytes = values["largest"].as<std::int64_t>(),
+      .parts = parts,
+      .writes_json = values.contains("json")};
 }
 
 // What was asked for, of this rank.

@@ -46,4 +46,9 @@ po::variables_map parse_words(Words words, const po::options_description& option
   return values;
 }
 
+std::vector<std::string> settings_of(const po::variables_map& values) {
+  if (!values.contains("set")) return {};
+  return values["set"].as<std::vector<std::string>>();
+}
+
 }  // namespace redspine

@@ -40,4 +40,7 @@ boost::program_options::variables_map parse_words(
     Words words, const boost::program_options::options_description& options,
     const std::string& positional = "");
 
+/// The KEY=VALUE words of --set, none where it is not among the words that were read.
+std::vector<std::string> settings_of(const boost::program_options::variables_map& values);
+
 }  // namespace redspine

@@ -46,8 +46,7 @@ Order read_order(Words words) {
     throw ConfigError("",
                       fmt::format("--{} is missing; all options: redspine trace --help", option));
   }
-  std::vector<std::string> settings;
-  if (values.contains("set")) settings = values["set"].as<std::vector<std::string>>();
+  std::vector<std::string> settings = settings_of(values);
   // Samples do not depend on the layout, so any that a single process may have will do.
   settings.emplace_back("parallel.tensor=1");
   Order order{.effective = load_config(values["config"].as<std::string>(), settings, 1),

@@ -46,10 +46,9 @@ Order read_order(Words words, int world_size) {
   if (!values.contains("config")) {
     throw ConfigError("", "--config FILE is missing; all options: redspine train --help");
   }
-  std::vector<std::string> settings;
-  if (values.contains("set")) settings = values["set"].as<std::vector<std::string>>();
-  return {.effective = load_config(values["config"].as<std::string>(), settings, world_size),
-          .is_dry_run = values.contains("dry-run")};
+  return {
+      .effective = load_config(values["config"].as<std::string>(), settings_of(values), world_size),
+      .is_dry_run = values.contains("dry-run")};
 }
 
 /// Hosts without a common file system may hold different versions of a file. `text` is what this

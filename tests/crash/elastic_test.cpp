@@ -18,14 +18,6 @@ namespace {
 
 constexpr std::int64_t kSavedStep = 4;
 
-struct Layout {
-  int num_data;
-  int num_tensor;
-
-  int num_ranks() const { return num_data * num_tensor; }
-  std::string to_string() const { return fmt::format("{}x{}", num_data, num_tensor); }
-};
-
 constexpr Layout kLayouts[] = {{1, 1}, {2, 1}, {1, 2}, {2, 2}, {4, 2}, {2, 4}};
 
 /// A training job on the ranks of a layout, from the start or from a checkpoint.
@@ -65,15 +57,6 @@ class Job {
   RunData data_;
   Trainer trainer_;
 };
-
-/// Runs `action` on the first ranks; the others wait. Collective over the world.
-template <class Action>
-void on_layout(const Layout& layout, const Action& action) {
-  const bool takes_part = world().rank() < layout.num_ranks();
-  const RankGroup ranks = world().split(takes_part ? 0 : 1);
-  if (takes_part) action(ranks);
-  world().barrier();
-}
 
 void expect_same_course(const std::vector<StepReport>& steps,
                         const std::vector<StepReport>& expected) {

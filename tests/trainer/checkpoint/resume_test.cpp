@@ -17,14 +17,6 @@
 namespace redspine::testing {
 namespace {
 
-struct Layout {
-  int num_data;
-  int num_tensor;
-
-  int num_ranks() const { return num_data * num_tensor; }
-  std::string to_string() const { return fmt::format("{}x{}", num_data, num_tensor); }
-};
-
 // Those of the world and of parts of it; ranks beyond a layout wait.
 std::vector<Layout> layouts() {
   std::vector<Layout> all;
@@ -68,15 +60,6 @@ struct Job {
   RunData data;
   Trainer trainer;
 };
-
-// Runs `action` on the ranks of `layout`. Collective over the world.
-template <class Action>
-void on_layout(const Layout& layout, const Action& action) {
-  const bool takes_part = world().rank() < layout.num_ranks();
-  const RankGroup ranks = world().split(takes_part ? 0 : 1);
-  if (takes_part) action(ranks);
-  world().barrier();
-}
 
 std::string checkpoint_path(const std::string& folder, std::int64_t step) {
   return CheckpointStore(folder, "").path_of(step);

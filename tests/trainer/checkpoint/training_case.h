@@ -2,14 +2,35 @@
 // accumulation, two blended token files that are through several times, and evaluations.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <map>
 #include <string>
 #include <vector>
 
+#include "tests/support/mpi_main.h"
 #include "trainer/checkpoint/saver.h"
 #include "trainer/trainer.h"
 
 namespace redspine::testing {
+
+struct Layout {
+  int num_data;
+  int num_tensor;
+
+  int num_ranks() const { return num_data * num_tensor; }
+  std::string to_string() const { return fmt::format("{}x{}", num_data, num_tensor); }
+};
+
+/// Runs `action` on the first ranks, as many as `layout` has, with the group of these; the others
+/// wait. Collective over the world.
+template <class Action>
+void on_layout(const Layout& layout, const Action& action) {
+  const bool takes_part = world().rank() < layout.num_ranks();
+  const RankGroup ranks = world().split(takes_part ? 0 : 1);
+  if (takes_part) action(ranks);
+  world().barrier();
+}
 
 /// Writes the token files that the configurations below read. Local.
 void write_training_tokens(const std::string& folder);
