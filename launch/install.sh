@@ -57,16 +57,29 @@ missing=()
 for package in "${wanted[@]}"; do
   [[ $installed == *" $package:installed "* ]] || missing+=("$package")
 done
-[ ${#missing[@]} -gt 0 ] || exit 0
+# Open MPI looks for localhost some twenty times a start. A minimal system has it in no file: each look
+# asks a name server then, and one lost answer takes five seconds.
+has_localhost=yes
+grep -qsw localhost /etc/hosts || has_localhost=no
+[ ${#missing[@]} -gt 0 ] || [ $has_localhost = no ] || exit 0
 
 as_root=()
 if [ "$(id -u)" -ne 0 ]; then
   if ! command -v sudo >/dev/null; then
+    [ $has_localhost = yes ] ||
+      echo "install.sh: /etc/hosts has no localhost; please have '127.0.0.1 localhost' added" >&2
+    [ ${#missing[@]} -gt 0 ] || exit 0
     echo "install.sh: neither root nor sudo; please have installed: ${missing[*]}" >&2
     exit 1
   fi
   as_root=(sudo)
 fi
+
+if [ $has_localhost = no ]; then
+  echo "Adding localhost to /etc/hosts"
+  echo "127.0.0.1 localhost" | "${as_root[@]}" tee -a /etc/hosts >/dev/null
+fi
+[ ${#missing[@]} -gt 0 ] || exit 0
 
 echo "Installing ${missing[*]}"
 # RUNLEVEL=1 keeps init scripts from starting a daemon (munge, Slurm) that only the tests use.
