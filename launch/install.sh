@@ -28,7 +28,7 @@ test=(
   iproute2 procps
 )
 bundle=(patchelf)
-fuzz=(clang libomp-dev)
+fuzz=(clang libclang-rt-14-dev libomp-dev)
 cuda=(python3-pip)
 reference=(python3-venv python3-wheel python3-numpy python3-torch python3-yaml jargon-text linux-doc-6.1)
 
