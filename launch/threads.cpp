@@ -198,12 +198,11 @@ ThreadPlan plan_threads(std::span<const RankCpus> ranks) {
           members.size(), host, num_threads, num_usable));
     }
     if (num_available > num_usable) {
-      plan.warnings.push_back(
-          fmt::format("ranks on {} are bound to {} of the {} CPUs that mpirun may use there: "
-                      "--bind-to none lets "
-                      "them share all, --map-by slot:PE=N --bind-to core gives each N of its own; "
-                      "OMP_NUM_THREADS says that the few are meant",
-                      host, num_usable, num_available));
+      plan.warnings.push_back(fmt::format(
+          "ranks on {} are bound to {} of the {} CPUs that mpirun may use there: --bind-to none "
+          "lets them share all, --map-by slot:PE=N --bind-to core gives each N of its own; "
+          "OMP_NUM_THREADS says that the few are meant",
+          host, num_usable, num_available));
     }
   }
   return plan;

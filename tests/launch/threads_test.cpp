@@ -1,6 +1,8 @@
 #include "launch/threads.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <cstdlib>
@@ -95,19 +97,22 @@ TEST(Threads, RanksThatMpirunBoundToFewCpusAreWarnedOf) {
   EXPECT_TRUE(warnings_of({bound_rank({0, 1, 2, 3}), bound_rank({4, 5, 6, 7})}).empty());
 }
 
-TEST(Threads, ThisProcessKnowsTheCpusOfMpirun) {
-  const char* const name = "OMPI_COMM_WORLD_RANK";
-  const char* before = std::getenv(name);
-  const std::string saved = before == nullptr ? "" : before;
-  unsetenv(name);
-  EXPECT_EQ(this_rank_cpus().num_launcher_cpus, 0);
-  setenv(name, "0", 1);
-  EXPECT_GE(this_rank_cpus().num_launcher_cpus, 1);
-  if (saved.empty()) {
-    unsetenv(name);
-  } else {
-    setenv(name, saved.c_str(), 1);
-  }
+// In a child, which mpirun's rank is: bound to one CPU of those that its parent has.
+TEST(Threads, ARankKnowsTheCpusOfMpirun) {
+  const std::vector<int> all = this_rank_cpus().cpus;
+  const auto run_child = [&all] {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(static_cast<std::size_t>(all.front()), &one);
+    if (sched_setaffinity(0, sizeof(one), &one) != 0) _exit(2);
+    unsetenv("OMPI_COMM_WORLD_RANK");
+    if (this_rank_cpus().num_launcher_cpus != 0) _exit(3);
+    setenv("OMPI_COMM_WORLD_RANK", "0", 1);
+    const RankCpus rank = this_rank_cpus();
+    if (rank.cpus.size() != 1) _exit(4);
+    _exit(rank.num_launcher_cpus == static_cast<int>(all.size()) ? 0 : 5);
+  };
+  EXPECT_EXIT(run_child(), ::testing::ExitedWithCode(0), "");
 }
 
 TEST(Threads, ADescriptionSurvivesTheExchange) {
