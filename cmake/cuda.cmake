@@ -19,7 +19,7 @@ if(REDSPINE_CUDA_FOUND)
   endif()
   set(CMAKE_CUDA_COMPILER "${CUDAToolkit_NVCC_EXECUTABLE}")
   # The runtime is linked; other libraries are opened when the program runs
-  # (tensor/cuda/loaded_library.h), first from where they were found.
+  # (tensor/loaded_library.h), first from where they were found.
   set(CMAKE_CUDA_RUNTIME_LIBRARY Static)
   list(APPEND CMAKE_BUILD_RPATH ${CUDAToolkit_LIBRARY_DIR})
   enable_language(CUDA)

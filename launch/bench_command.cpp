@@ -17,6 +17,7 @@
 #include "launch/device_choice.h"
 #include "launch/job.h"
 #include "launch/table.h"
+#include "tensor/blas_library.h"
 
 namespace redspine {
 namespace {
@@ -165,6 +166,12 @@ void add_step(Json& line, const Order& order, const Results& results) {
   }
 }
 
+// What a CPU's products are compared with, or why with nothing.
+std::optional<std::string> library_beside(const Results& results, const Device& device) {
+  if (results.products.empty() || device.kind() != DeviceKind::cpu) return std::nullopt;
+  return blas_description();
+}
+
 Json to_json(const Order& order, const Results& results, const Device& device, int world_size) {
   const Config& config = order.effective.config;
   Json line = {{"kind", "bench"},
@@ -177,6 +184,7 @@ Json to_json(const Order& order, const Results& results, const Device& device, i
                {"sequence_length", config.batch.sequence_length},
                {"micro_batch_size", config.batch.micro_batch_size},
                {"global_batch_size", config.batch.global_batch_size}};
+  if (const auto library = library_beside(results, device)) line["library"] = *library;
   for (const ProductRate& rate : results.products) {
     line["products"].push_back({{"name", rate.product.name},
                                 {"rows", rate.product.rows},
@@ -270,6 +278,9 @@ void show_step(const Results& results) {
 
 void show(const Results& results, const Device& device) {
   fmt::print("device          {}\n", device.description());
+  if (const auto library = library_beside(results, device)) {
+    fmt::print("BLAS            {}\n", *library);
+  }
   if (!results.products.empty()) show_products(results);
   if (results.streams) {
     fmt::print("memory          copy {:.1f} GB/s, AdamW {:.1f} GB/s\n",

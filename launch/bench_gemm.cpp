@@ -48,7 +48,7 @@ ProductRate measure_both(const Product& product, Device& device, const Op& op) {
       .product = product,
       .flops_per_second = flops_per_second(product, device, [&] { ops::run(device, op); }),
       .library_flops_per_second = 0.0};
-  if (device.kind() == DeviceKind::cpu) {
+  if (device.kind() == DeviceKind::cpu && has_blas_library()) {
     rate.library_flops_per_second =
         flops_per_second(product, device, [&] { run_by_blas_library(op); });
   }

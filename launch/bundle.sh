@@ -69,7 +69,8 @@ while read -r _ _ library _; do cp -L "$library" "$bundle/lib/"; done <<<"$needs
 pmix=$(dirname "$(ldd "$bundle"/lib/openmpi/mca_pmix_ext*.so | awk '/libpmix/ {print $3}' | xargs readlink -f)")
 cp "$pmix"/pmix/pmix_mca_*.so "$bundle/lib/pmix/"
 
-# OpenBLAS with its kernels for processors that have AVX2, and without LAPACK: a fifth of the size.
+# The stand-in of a GPU is linked with OpenBLAS; other programs open the machine's own for `bench` alone.
+# Packed with its kernels for processors that have AVX2, and without LAPACK: a fifth of the size.
 # Tables of other processors are there by name alone; none of them is chosen on such a machine.
 openblas=$(dirname "$(ldd "${programs[0]}" | awk '/libopenblas/ {print $3}')")/libopenblas.a
 if [ -f "$openblas" ]; then

@@ -3,11 +3,21 @@
 #include <cstdlib>
 
 #include "parallel/mpi_handle.h"
+#include "tensor/address_space.h"
 #include "tensor/error.h"
 
 namespace redspine {
+namespace {
+
+// What Open MPI's threads and their heaps take at the start. With less it crashes now and then.
+constexpr std::size_t kMpiBytes = std::size_t{256} << 20;
+
+}  // namespace
 
 MpiSession::MpiSession(int* argc, char*** argv) {
+  if (!has_address_space(kMpiBytes)) {
+    throw Error("MPI needs 256 MiB of address space, more than this process may have (ulimit -v)");
+  }
   int provided = MPI_THREAD_SINGLE;
   check_mpi(MPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, &provided), "MPI_Init_thread");
   // Streams run collectives in threads of their own.

@@ -1,5 +1,5 @@
-// The BLAS library of the machine as a yardstick: the same products as ours, for comparison only.
-// Local; host memory, f32.
+// OpenBLAS as a yardstick: the same products as ours, for comparison only. It is opened by the first
+// call, so that whoever compares nothing needs none. Local; host memory, f32.
 #pragma once
 
 #include <string>
@@ -8,11 +8,14 @@
 
 namespace redspine {
 
+/// Whether the library could be opened.
+bool has_blas_library();
+
+/// Its name, version and kernels; without it, why it could not be opened.
+std::string blas_description();
+
 /// `op` by the library, on as many threads as the calling thread's OpenMP team has.
 void run_by_blas_library(const Matmul& op);
 void run_by_blas_library(const WeightGradient& op);
-
-/// Name, version, and chosen core type of the library.
-std::string blas_description();
 
 }  // namespace redspine

@@ -4,12 +4,12 @@
 
 #include <string>
 
-#include "tensor/cuda/loaded_library.h"
+#include "tensor/loaded_library.h"
 
 namespace {
 
-using redspine::cuda::call;
-using redspine::cuda::LoadedLibrary;
+using redspine::call;
+using redspine::LoadedLibrary;
 
 const LoadedLibrary& library() {
   static const LoadedLibrary opened("libcublasLt.so." + std::to_string(CUBLAS_VER_MAJOR),

@@ -4,12 +4,16 @@
 
 The programs take turns; medians over the rounds count. CPU time is that of all threads and processes:
 on a machine with other work its ratio is the one to trust. PyTorch runs with what it has: fused or
-foreach AdamW, scaled_dot_product_attention and torch.compile where they exist. `--ranks 2` compares
-DistributedDataParallel over gloo with as many data-parallel ranks, `--shapes` others than 1x256.
+foreach AdamW, scaled_dot_product_attention and torch.compile where they exist; variables that hold its
+libraries to other kernels than their own choice are unset. The processor and the kernels that ran are
+named. `--ranks 2` compares DistributedDataParallel over gloo with as many data-parallel ranks,
+`--shapes` others than 1x256, `--autocast` our fp32 with PyTorch's bf16.
 """
 
 import argparse
 import array
+import contextlib
+import ctypes
 import glob
 import json
 import os
@@ -24,6 +28,48 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 V, D, H, L, MAX_T = 50257, 768, 12, 12, 1024
 OPENBLAS = "/usr/lib/x86_64-linux-gnu/openblas-openmp"
+# What makes libraries choose other kernels than their own tables of processors would.
+HOLDS_BACK = (
+    *("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "MKL_ENABLE_INSTRUCTIONS", "MKL_DEBUG_CPU_TYPE"),
+    *("MKL_CBWR", "DNNL_MAX_CPU_ISA", "ONEDNN_MAX_CPU_ISA", "DNNL_DEFAULT_FPMATH_MODE"),
+    *("ONEDNN_DEFAULT_FPMATH_MODE", "ATEN_CPU_CAPABILITY", "OMP_PROC_BIND", "OMP_PLACES"),
+    *("OMP_WAIT_POLICY", "GOMP_CPU_AFFINITY", "KMP_AFFINITY"),
+)
+
+
+def best_environment(threads):
+    """Of a program that chooses for itself, but for the number of its threads."""
+    environment = {name: value for name, value in os.environ.items() if name not in HOLDS_BACK}
+    environment["OMP_NUM_THREADS"] = str(threads)
+    return environment
+
+
+def processor():
+    """Its name, family and model: virtual machines often hide the rest of the name."""
+    facts = {}
+    for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
+        name, _, value = line.partition(":")
+        facts.setdefault(name.strip(), value.strip())
+    flags = facts["flags"].split()
+    widest = [word for word in ("amx_tile", "avx512_bf16", "avx512f", "avx2") if word in flags]
+    return "{}, family {} model {}, {}".format(
+        facts["model name"], facts["cpu family"], facts["model"], "/".join(widest)
+    )
+
+
+def libraries_of_this_process():
+    """The numerical libraries that are loaded, and which kernels they have chosen."""
+    names = []
+    paths = {line.split()[-1] for line in pathlib.Path("/proc/self/maps").read_text().splitlines()}
+    for path in sorted(path for path in paths if ".so" in path):
+        name = pathlib.Path(path).name
+        if "openblas" in name:
+            core = ctypes.CDLL(path).openblas_get_corename
+            core.restype = ctypes.c_char_p
+            names.append("{} ({} kernels)".format(name, core().decode()))
+        elif name.startswith(("libmkl_core", "libmkl_avx", "libmkl_def", "libblis", "libdnnl")):
+            names.append(name)
+    return names
 
 
 def make_model(torch):
@@ -91,9 +137,15 @@ def work(arguments):
         optimizer = torch.optim.AdamW(model.parameters(), foreach=True, **options)
     tokens = torch.randint(0, V, (batch, length + 1))
 
+    precision = contextlib.nullcontext()
+    if arguments.autocast:
+        precision = torch.autocast("cpu", dtype=torch.bfloat16)
+
     def step():
         optimizer.zero_grad(set_to_none=True)
-        model(tokens[:, :-1], tokens[:, 1:]).backward()
+        with precision:
+            loss = model(tokens[:, :-1], tokens[:, 1:])
+        loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
 
@@ -106,12 +158,28 @@ def work(arguments):
         step()
         seconds.append(time.perf_counter() - start)
     cpu = (time.process_time() - cpu) / arguments.steps
-    result = {"seconds": statistics.median(seconds), "cpu_seconds": cpu, "torch": torch.__version__}
-    print(json.dumps(result), flush=True)
+    capability = getattr(torch.backends.cpu, "get_cpu_capability", lambda: "kernels of its build")()
+    kernels = ["PyTorch " + torch.__version__, capability] + libraries_of_this_process()
+    if torch.backends.mkldnn.is_available():
+        kernels.append("oneDNN")
+    result = {"seconds": statistics.median(seconds), "cpu_seconds": cpu, "kernels": ", ".join(kernels)}
+    print(RESULT + json.dumps(result), flush=True)
+
+
+# Marks the line of a result: gloo prints lines of its own to standard output.
+RESULT = "result: "
+
+
+def result_of(process):
+    output = process.communicate()[0].decode(errors="replace")
+    lines = [line for line in output.splitlines() if RESULT in line]
+    if process.returncode != 0 or not lines:
+        sys.exit("PyTorch ended with code {}:\n{}".format(process.returncode, output))
+    return json.loads(lines[-1].partition(RESULT)[2])
 
 
 def run_pytorch(arguments, shape):
-    environment = dict(os.environ, OMP_NUM_THREADS=str(arguments.threads))
+    environment = best_environment(arguments.threads)
     environment["LD_LIBRARY_PATH"] = OPENBLAS + ":" + environment.get("LD_LIBRARY_PATH", "")
     for library in glob.glob("/usr/lib/x86_64-linux-gnu/libjemalloc.so*")[:1]:
         environment["LD_PRELOAD"] = library
@@ -121,16 +189,17 @@ def run_pytorch(arguments, shape):
     command = [sys.executable, __file__, "--work", "--shapes", shape]
     for name in ("threads", "ranks", "steps"):
         command += ["--" + name, str(getattr(arguments, name))]
-    if arguments.compile:
-        command.append("--compile")
+    for name in ("compile", "autocast"):
+        if getattr(arguments, name):
+            command.append("--" + name)
     environment.update(MASTER_ADDR="127.0.0.1", MASTER_PORT="29511", GLOO_SOCKET_IFNAME="lo")
     environment["WORLD_SIZE"] = str(arguments.ranks)
     processes = [
         subprocess.Popen(command, env=dict(environment, RANK=str(rank)), stdout=subprocess.PIPE)
         for rank in range(arguments.ranks)
     ]
-    results = [json.loads(process.communicate()[0]) for process in processes]
-    return results[0]["seconds"], sum(r["cpu_seconds"] for r in results), results[0]["torch"]
+    results = [result_of(process) for process in processes]
+    return results[0]["seconds"], sum(r["cpu_seconds"] for r in results), results[0]["kernels"]
 
 
 def run_redspine(arguments, shape, data):
@@ -142,7 +211,7 @@ def run_redspine(arguments, shape, data):
     command += [f"data.train=[{{path: {data}}}]", "data.validation=[]", "train.eval_interval=0"]
     command += [f"batch.sequence_length={length}", f"batch.micro_batch_size={batch}"]
     command += [f"batch.global_batch_size={batch * arguments.ranks}"]
-    environment = dict(os.environ, OMP_NUM_THREADS=str(arguments.threads))
+    environment = best_environment(arguments.threads)
     output = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True).stdout
     line = json.loads(output[output.index(b'{"kind"') :])
     return line["seconds"], line["cpu_seconds"] * arguments.ranks, line["step_over_floor"]
@@ -166,11 +235,14 @@ def main():
     parser.add_argument("--steps", type=int, default=5, help="a round")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--compile", action="store_true", help="torch.compile where it exists")
+    parser.add_argument("--autocast", action="store_true", help="PyTorch in bf16")
     parser.add_argument("--work", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.work:
         work(arguments)
         return
+    print("processor: " + processor(), flush=True)
+    kernels = None
     with tempfile.TemporaryDirectory() as folder:
         data = pathlib.Path(folder) / "tokens"
         write_tokens(data)
@@ -179,13 +251,16 @@ def main():
             for _ in range(arguments.rounds):
                 ours.append(run_redspine(arguments, shape, data))
                 theirs.append(run_pytorch(arguments, shape))
+            if kernels != theirs[0][2]:
+                kernels = theirs[0][2]
+                print("PyTorch's kernels: " + kernels, flush=True)
             clock = [statistics.median(row[0] for row in rows) for rows in (ours, theirs)]
             cpu = [statistics.median(row[1] for row in rows) for rows in (ours, theirs)]
             floor = statistics.median(row[2] for row in ours)
             print(
                 f"{shape}, {arguments.ranks} ranks x {arguments.threads} threads: "
                 f"ours {clock[0]:.2f} s ({cpu[0]:.2f} s of CPU time; step / floor {floor:.2f}), "
-                f"PyTorch {theirs[0][2]} {clock[1]:.2f} s ({cpu[1]:.2f}); "
+                f"PyTorch{' bf16' if arguments.autocast else ''} {clock[1]:.2f} s ({cpu[1]:.2f}); "
                 f"{clock[1] / clock[0]:.2f}x on the clock, {cpu[1] / cpu[0]:.2f}x by CPU time",
                 flush=True,
             )

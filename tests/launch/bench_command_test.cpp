@@ -24,6 +24,7 @@ TEST(Bench, MeasuresAStepItsPartsAndTheFloorOfThem) {
     EXPECT_GT(product["gflops"].get<double>(), 0.0) << product;
     EXPECT_GT(product["library_gflops"].get<double>(), 0.0) << product;
   }
+  EXPECT_NE(line["library"].get<std::string>().find("OpenBLAS"), std::string::npos) << line;
   double sum = 0.0;
   for (const Json& seconds : line["phases_seconds"]) sum += seconds.get<double>();
   double mean = 0.0;
@@ -33,6 +34,17 @@ TEST(Bench, MeasuresAStepItsPartsAndTheFloorOfThem) {
   EXPECT_GT(line["cpu_seconds"].get<double>(), 0.0);
   EXPECT_GT(line["phases_seconds"]["attention backward"].get<double>(), 0.0);
   EXPECT_GT(line["phases_seconds"]["head and loss"].get<double>(), 0.0);
+}
+
+// OpenBLAS asks for address space for ever where there is too little of it.
+TEST(Bench, WithoutRoomForTheLibraryComparesWithNothing) {
+  const Json line = bench_line(
+      shell("ulimit -v 700000; OMP_NUM_THREADS=4 timeout 60 " REDSPINE_BINARY " bench --config " +
+            trained("run.yaml") + " --part gemm --matrix 64 --json --set run.device=cpu 2>&1"));
+  EXPECT_EQ(
+      line["library"],
+      "OpenBLAS needs 1024 MiB of address space, more than this process may have (ulimit -v)");
+  for (const Json& product : line["products"]) EXPECT_EQ(product["library_gflops"], 0.0);
 }
 
 TEST(Bench, MeasuresCollectivesOfEachAxisThatHasRanks) {

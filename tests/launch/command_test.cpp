@@ -36,6 +36,21 @@ TEST(CommandLine, TellsItsVersionAndLibraries) {
   }
 }
 
+TEST(CommandLine, StartsInLittleAddressSpace) {
+  for (const char* words : {"--version", "--help"}) {
+    const Result result =
+        shell(fmt::format("ulimit -v 150000; timeout 20 " REDSPINE_BINARY " {}", words));
+    EXPECT_EQ(result.exit_code, 0) << words << ": " << result.output;
+  }
+}
+
+TEST_F(Command, ThatNeedsMpiSaysThatItHasTooLittleAddressSpace) {
+  const Result result =
+      shell("ulimit -v 150000; timeout 20 " REDSPINE_BINARY " " + train("run.yaml"));
+  EXPECT_EQ(result.exit_code, 1) << result.output;
+  EXPECT_NE(result.output.find("address space"), std::string::npos) << result.output;
+}
+
 TEST(CommandLine, HelpListsTheCommandsThatExist) {
   const Result help = redspine("--help");
   EXPECT_EQ(help.exit_code, 0);

@@ -1,11 +1,11 @@
-#include "tensor/cuda/loaded_library.h"
+#include "tensor/loaded_library.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tensor/error.h"
 
-namespace redspine::cuda {
+namespace redspine {
 namespace {
 
 using ::testing::AllOf;
@@ -48,4 +48,4 @@ TEST(LoadedLibrary, WithoutAFunctionSaysWhich) {
 }
 
 }  // namespace
-}  // namespace redspine::cuda
+}  // namespace redspine

@@ -1,11 +1,12 @@
-// A library of NVIDIA's that is opened by the first call of one of its functions, so that programs
-// start, train on CPUs and say what is missing on machines without it. The functions that are used
-// are defined by us (cublas_lt.cpp, parallel/nccl.cpp) and pass their arguments on. Local.
+// A library that is opened by the first call of one of its functions, so that programs start, train
+// on CPUs and say what is missing on machines without it. NVIDIA's functions that are used are
+// defined by us (cuda/cublas_lt.cpp, parallel/nccl.cpp) and pass their arguments on; OpenBLAS, the
+// yardstick of the benchmarks, is called in cpu/blas_library.cpp alone. Local.
 #pragma once
 
 #include <string>
 
-namespace redspine::cuda {
+namespace redspine {
 
 class LoadedLibrary {
  public:
@@ -28,4 +29,4 @@ auto call(const LoadedLibrary& (*library)(), const char* name, Arguments... argu
   return function(arguments...);
 }
 
-}  // namespace redspine::cuda
+}  // namespace redspine

@@ -1,11 +1,11 @@
-#include "tensor/cuda/loaded_library.h"
+#include "tensor/loaded_library.h"
 
 #include <dlfcn.h>
 #include <fmt/format.h>
 
 #include "tensor/error.h"
 
-namespace redspine::cuda {
+namespace redspine {
 
 LoadedLibrary::LoadedLibrary(const std::string& name, const std::string& key,
                              const std::string& without)
@@ -21,4 +21,4 @@ void* LoadedLibrary::find(const char* function) const {
   return address;
 }
 
-}  // namespace redspine::cuda
+}  // namespace redspine
