@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <string>
+#include <vector>
 
 #include "parallel/partition.h"
 
@@ -36,12 +38,6 @@ void validate_rope(Mistakes& mistakes, const RopeConfig& rope) {
     mistakes.add("model.rope.factor",
                  fmt::format("is {}; legal: a finite number of at least 1", rope.factor));
   }
-  if (rope.scaling == RopeScaling::none && rope.factor > 1.0) {
-    mistakes.add("model.rope.factor",
-                 fmt::format("is {} but model.rope.scaling is none, so it would do nothing; "
-                             "legal: 1, or a scaling of linear, ntk, yarn or llama3",
-                             rope.factor));
-  }
   check_count(mistakes, "model.rope.original_length", rope.original_length, kMaxSize);
   check_positive(mistakes, "model.rope.beta_slow", rope.beta_slow);
   if (!(rope.beta_fast > rope.beta_slow) || !std::isfinite(rope.beta_fast)) {
@@ -57,6 +53,72 @@ void validate_rope(Mistakes& mistakes, const RopeConfig& rope) {
   }
   if (rope.attention_factor) {
     check_positive(mistakes, "model.rope.attention_factor", *rope.attention_factor);
+  }
+}
+
+constexpr const char* kScalings[] = {"none", "linear", "ntk", "yarn", "llama3"};
+
+// A key that counts for some kinds of scaling alone.
+struct ScalingKey {
+  const char* key;
+  double value;
+  double unset;
+  std::vector<RopeScaling> kinds;
+  const char* kinds_text;
+};
+
+// A key that would do nothing was given in the belief that it does something. original_length is
+// left out: it says how long the model was, also where nothing asks.
+void refuse_idle_rope_keys(Mistakes& mistakes, const ModelConfig& model) {
+  using enum RopeScaling;
+  const RopeConfig& rope = model.rope;
+  const RopeConfig unset;
+  const bool turns = model.position == Position::rope;
+  if (!turns && rope.scaling != none) {
+    mistakes.add("model.rope.scaling",
+                 "is given, but model.position is learned, so it would do nothing; legal: none, or "
+                 "model.position: rope");
+  }
+  const ScalingKey keys[] = {
+      {"model.rope.theta", rope.theta, unset.theta, {none, linear, ntk, yarn, llama3}, ""},
+      {"model.rope.factor",
+       rope.factor,
+       unset.factor,
+       {linear, ntk, yarn, llama3},
+       "linear, ntk, yarn or llama3"},
+      {"model.rope.beta_fast", rope.beta_fast, unset.beta_fast, {yarn}, "yarn"},
+      {"model.rope.beta_slow", rope.beta_slow, unset.beta_slow, {yarn}, "yarn"},
+      {"model.rope.low_freq_factor",
+       rope.low_freq_factor,
+       unset.low_freq_factor,
+       {llama3},
+       "llama3"},
+      {"model.rope.high_freq_factor",
+       rope.high_freq_factor,
+       unset.high_freq_factor,
+       {llama3},
+       "llama3"},
+  };
+  const auto refuse = [&](const char* key, double value, const std::string& unset_text,
+                          const char* kinds) {
+    mistakes.add(key,
+                 turns ? fmt::format("is {} but model.rope.scaling is {}, so it would do nothing; "
+                                     "legal: {}, or a scaling of {}",
+                                     value, kScalings[static_cast<std::size_t>(rope.scaling)],
+                                     unset_text, kinds)
+                       : fmt::format("is {} but model.position is learned, so it would do nothing; "
+                                     "legal: {}, or model.position: rope",
+                                     value, unset_text));
+  };
+  for (const ScalingKey& key : keys) {
+    const bool counts =
+        turns && std::find(key.kinds.begin(), key.kinds.end(), rope.scaling) != key.kinds.end();
+    if (!counts && key.value != key.unset) {
+      refuse(key.key, key.value, fmt::format("{}", key.unset), key.kinds_text);
+    }
+  }
+  if (rope.attention_factor && !(turns && rope.scaling == yarn)) {
+    refuse("model.rope.attention_factor", *rope.attention_factor, "none", "yarn");
   }
 }
 
@@ -136,6 +198,7 @@ void ModelConfig::validate(Mistakes& mistakes) const {
         fmt::format("is {}, which does not divide model.num_heads ({})", num_kv_heads, num_heads));
   }
   validate_rope(mistakes, rope);
+  refuse_idle_rope_keys(mistakes, *this);
 }
 
 std::int64_t default_ffn_size(Family family, std::int64_t hidden_size) {

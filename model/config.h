@@ -26,7 +26,7 @@ enum class RopeScaling {
   llama3,  // the frequency bands of Llama 3.1
 };
 
-/// Rotary positions; read only where ModelConfig::position is `rope`.
+/// Rotary positions. A value that would do nothing is a mistake where it is not the default.
 struct RopeConfig {
   double theta = 10000.0;  // base of the geometric series of wavelengths
   RopeScaling scaling = RopeScaling::none;

@@ -20,7 +20,7 @@ void apply_yarn(std::vector<double>& frequencies, const RopeConfig& config) {
   };
   const double first = std::max(std::floor(pair_with_turns(config.beta_fast)), 0.0);
   const double last = std::min(std::ceil(pair_with_turns(config.beta_slow)), 2.0 * half - 1.0);
-  const double width = std::max(last - first, 0.001);  // a ramp of no width is a step
+  const double width = first == last ? 0.001 : last - first;  // a ramp of no width is a step
   for (std::size_t i = 0; i < frequencies.size(); ++i) {
     const double ramp = std::clamp((static_cast<double>(i) - first) / width, 0.0, 1.0);
     frequencies[i] *= (1.0 - ramp) + ramp / config.factor;

@@ -46,6 +46,20 @@ class JsonReader {
     if (!value.is_string()) fail(key, value.dump(), "a string");
     return value.get<std::string>();
   }
+  std::int64_t integer_or(const std::string& key, std::int64_t otherwise) const {
+    return contains(key) ? integer(key) : otherwise;
+  }
+  double real_or(const std::string& key, double otherwise) const {
+    return contains(key) ? real(key) : otherwise;
+  }
+  bool boolean_or(const std::string& key, bool otherwise) const {
+    return contains(key) ? boolean(key) : otherwise;
+  }
+  /// A mistake where the key is there with the other value.
+  void expect(const std::string& key, bool legal) const {
+    if (boolean_or(key, legal) == legal) return;
+    fail(key, legal ? "false" : "true", legal ? "true" : "false");
+  }
   JsonReader object(const std::string& key) const {
     const auto& value = at(key);
     if (!value.is_object()) fail(key, value.dump(), "an object");

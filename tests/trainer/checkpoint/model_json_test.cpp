@@ -112,6 +112,72 @@ TEST(ModelJson, FilesOfBothVersionsOfTransformersAreRead) {
   EXPECT_EQ(newer.rope.scaling, RopeScaling::none);
 }
 
+std::string llama_with(const std::string& rope) {
+  return R"({"model_type": "llama", "vocab_size": 32, "hidden_size": 64, "num_hidden_layers": 2,
+             "num_attention_heads": 4, "intermediate_size": 96, "max_position_embeddings": 64, )" +
+         rope + "}";
+}
+
+RopeConfig rope_of(const std::string& rope) {
+  return model_from_json(llama_with(rope), "DIR/config.json").rope;
+}
+
+// Expected values are those of transformers 5.24, _compute_yarn_parameters.
+TEST(ModelJson, YarnsScalesAreAppliedAsTransformersDoes) {
+  const auto yarn = [](const std::string& more) {
+    return rope_of(R"("rope_parameters": {"rope_type": "yarn", "factor": 40.0, )" + more +
+                   R"("original_max_position_embeddings": 16, "rope_theta": 10000.0})");
+  };
+  EXPECT_EQ(yarn("").attention_factor, std::nullopt);
+  const auto both = yarn(R"("mscale": 0.707, "mscale_all_dim": 1.0, )");
+  EXPECT_NEAR(both.attention_factor.value_or(0.0), 0.92104235531634, 1e-12);
+  EXPECT_NEAR(yarn(R"("mscale": 1.0, "mscale_all_dim": 1.0, )").attention_factor.value_or(0.0), 1.0,
+              1e-12);
+  // One alone does nothing there, and a factor that is given wins.
+  EXPECT_EQ(yarn(R"("mscale": 0.707, )").attention_factor, std::nullopt);
+  EXPECT_EQ(yarn(R"("mscale_all_dim": 0.707, "mscale": 0, )").attention_factor, std::nullopt);
+  EXPECT_EQ(yarn(R"("mscale": 0.7, "mscale_all_dim": 1, "attention_factor": 1.5, )")
+                .attention_factor.value_or(0.0),
+            1.5);
+  EXPECT_EQ(yarn(R"("truncate": true, "finetuned": true, )").original_length, 16);
+}
+
+TEST(ModelJson, WhatAKindOfRopeDoesNotUseIsNotRead) {
+  const RopeConfig linear = rope_of(
+      R"("rope_scaling": {"type": "linear", "factor": 2.0, "attention_factor": 3.0, "beta_fast": 5,
+                          "original_max_position_embeddings": 16})");
+  EXPECT_EQ(linear.attention_factor, std::nullopt);
+  EXPECT_EQ(linear.beta_fast, 32.0);
+  EXPECT_EQ(linear.original_length, 64);
+  EXPECT_EQ(rope_of(R"("rope_parameters": {"rope_theta": 5e5})").theta, 5e5);
+  // The older key wins, and so does a length outside.
+  EXPECT_EQ(rope_of(R"("original_max_position_embeddings": 8,
+                       "rope_parameters": {"rope_type": "default"},
+                       "rope_scaling": {"rope_type": "yarn", "factor": 2.0,
+                                        "original_max_position_embeddings": 16})")
+                .original_length,
+            8);
+}
+
+TEST(ModelJson, KeysOfRopeThatAreNotComputedAreNamed) {
+  const auto error = [](const std::string& rope) {
+    return config_error_of([&] { rope_of(rope); });
+  };
+  const std::string yarn = R"("rope_parameters": {"rope_type": "yarn", "factor": 2.0, )";
+  EXPECT_EQ(error(yarn + R"("truncate": false})"),
+            "DIR/config.json: rope_parameters: truncate: is false; legal: true");
+  EXPECT_EQ(error(yarn + R"("partial_rotary_factor": 0.5})"),
+            "DIR/config.json: rope_parameters: partial_rotary_factor: is 0.5; legal: 1");
+  EXPECT_EQ(error(R"("partial_rotary_factor": 0.5)"),
+            "DIR/config.json: partial_rotary_factor: is 0.5; legal: 1");
+  EXPECT_TRUE(error(yarn + R"("mrope_section": [1]})")
+                  .starts_with("DIR/config.json: rope_parameters: mrope_section: is a key that is "
+                               "not known; legal: rope_type, type, "));
+  EXPECT_EQ(
+      error(R"("rope_scaling": {"type": "dynamic", "factor": 2.0})"),
+      "DIR/config.json: rope_scaling: type: is dynamic; legal: default, linear, yarn, llama3");
+}
+
 TEST(ModelJson, WhatIsNotComputedIsNamed) {
   const auto error_with = [](const std::string& key, const nlohmann::json& value, Family family) {
     nlohmann::json json = nlohmann::json::parse(model_to_json(config_of(family)));
