@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <sstream>
 
+#include "launch/before_use.h"
 #include "launch/checkpoint_command.h"
 #include "model/stored_tensors.h"
 #include "tensor/error.h"
@@ -25,6 +26,7 @@ po::options_description make_options() {
       ("dtype", po::value<std::string>(),
        "f32 | bf16 | f16; without it, as the tensors are stored")  //
       ("help", "this text");
+  add_verify_option(options);
   return options;
 }
 
@@ -52,9 +54,13 @@ Conversion read_conversion(Words words) {
     mistakes.add("", "--output DIR is missing");
   }
   mistakes.throw_if_any();
-  return {.source = directories.front(),
-          .output = values["output"].as<std::string>(),
-          .type = read_type(values)};
+  Conversion conversion{.source = directories.front(),
+                        .output = values["output"].as<std::string>(),
+                        .type = read_type(values)};
+  const UseCheck check = read_use_check(values);
+  check_before_use(check, conversion.source, Verification::model);
+  conversion.writes_manifest = check == UseCheck::verify;
+  return conversion;
 }
 
 int print_help(const std::string& text) {
@@ -69,6 +75,9 @@ ConversionReport convert(const Conversion& conversion) {
   fmt::print("{}: {} parameters in {} tensors, {} bytes\n", conversion.output,
              report.num_parameters, report.num_tensors, report.bytes);
   for (const std::string& name : report.copied) fmt::print("{}: copied\n", name);
+  if (!conversion.writes_manifest) {
+    fmt::print("without manifest.json, which would vouch for what nobody has verified\n");
+  }
   return report;
 }
 
@@ -77,7 +86,7 @@ ConversionReport convert(const Conversion& conversion) {
 int run_checkpoint_import(Words words) {
   if (asks_for_help(words)) {
     return print_help(
-        "redspine checkpoint import DIR --output DIR [--dtype TYPE]\n"
+        "redspine checkpoint import DIR --output DIR [--dtype TYPE] [--no-verify]\n"
         "Checks a GPT-2 or Llama of transformers and writes its weights to begin training with");
   }
   const Conversion conversion = read_conversion(words);
@@ -89,7 +98,7 @@ int run_checkpoint_import(Words words) {
 int run_checkpoint_export(Words words) {
   if (asks_for_help(words)) {
     return print_help(
-        "redspine checkpoint export DIR --output DIR [--dtype TYPE]\n"
+        "redspine checkpoint export DIR --output DIR [--dtype TYPE] [--no-verify]\n"
         "Writes the model alone, for transformers");
   }
   const Conversion conversion = read_conversion(words);

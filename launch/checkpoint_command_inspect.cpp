@@ -4,14 +4,15 @@
 
 #include <cmath>
 #include <cstdio>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "launch/before_use.h"
 #include "launch/checkpoint_command.h"
 #include "launch/job.h"
 #include "launch/table.h"
 #include "trainer/checkpoint/difference.h"
+#include "trainer/checkpoint/model_directory.h"
 #include "trainer/checkpoint/model_json.h"
 #include "trainer/checkpoint/safetensors.h"
 #include "trainer/checkpoint/summary.h"
@@ -45,12 +46,6 @@ std::vector<std::string> directories_of(const po::variables_map& values, std::si
   if (directories.size() != count) {
     throw ConfigError(
         "", fmt::format("{} directories are given; legal: {}", directories.size(), count));
-  }
-  for (const std::string& directory : directories) {
-    std::error_code ignored;
-    if (!std::filesystem::is_directory(directory, ignored)) {
-      throw ConfigError("", fmt::format("{}: is no directory", directory));
-    }
   }
   return directories;
 }
@@ -176,7 +171,9 @@ std::string difference_text(const DirectoryDifference& difference) {
 int verify(const MpiSession& session, Words words) {
   const RankGroup& world = session.world();
   const std::string directory = agree(world, [&] {
-    return directories_of(parse_words(words, make_options(""), "directory"), 1).front();
+    std::string path = directories_of(parse_words(words, make_options(""), "directory"), 1).front();
+    check_is_directory(path);
+    return path;
   });
   const std::vector<std::string> problems = verify_checkpoint(directory, Verification::full, world);
   if (world.rank() == 0) {
@@ -215,17 +212,22 @@ int run_checkpoint_verify(Words words) {
 }
 
 int run_checkpoint_diff(Words words) {
-  const po::options_description options =
+  po::options_description options =
       make_options("two checkpoints or models of transformers; the option's name may be left out");
+  add_verify_option(options);
   if (asks_for_help(words)) {
     return print_help(
-        "redspine checkpoint diff A B\n"
+        "redspine checkpoint diff A B [--no-verify]\n"
         "Compares values, whatever the layout, the files and the types. Exit code 0 for equal "
         "ones,\n"
         "1 for different ones",
         options);
   }
-  const std::vector<std::string> pair = directories_of(parse_words(words, options, "directory"), 2);
+  const po::variables_map values = parse_words(words, options, "directory");
+  const std::vector<std::string> pair = directories_of(values, 2);
+  for (const std::string& directory : pair) {
+    check_before_use(read_use_check(values), directory, Verification::full);
+  }
   const DirectoryDifference difference = compare_directories(pair[0], pair[1]);
   fmt::print("{}", difference_text(difference));
   return difference.is_equal() ? kExitDone : kExitFailed;

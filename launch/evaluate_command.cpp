@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "data/tokenizer.h"
+#include "launch/before_use.h"
 #include "launch/device_choice.h"
 #include "launch/fields.h"
 #include "launch/job.h"
@@ -46,9 +47,16 @@ po::options_description make_options() {
        "bytes; without it, what the checkpoint says")  //
       ("json", "one line of JSON")                     //
       ("help", "this text");
+  add_verify_option(options);
   add_device_options(options);
   return options;
 }
+
+/// What tells how many bytes a token stands for, or why nothing does.
+struct KnownTokenizer {
+  std::unique_ptr<Tokenizer> tokenizer;
+  std::string refusal;
+};
 
 struct Order {
   TrainedModel model;
@@ -56,8 +64,9 @@ struct Order {
   ValidationData data;
   MicroBatchShape shape;
   int num_tensor_ranks;
-  std::unique_ptr<Tokenizer> tokenizer;  // null where none is known
+  KnownTokenizer tokenizer;
   bool writes_json;
+  UseCheck use_check;
   RunConfig run;  // the device
 };
 
@@ -108,14 +117,13 @@ ValidationData open_data(const std::string& path, TokenFormat format, std::int64
   }
 }
 
-/// What tells how many bytes a token stands for; null where nothing does. A tokenizer that was
-/// asked for must be there.
-std::unique_ptr<Tokenizer> find_tokenizer(const TrainedModel& model, const std::string& choice) {
-  if (!choice.empty()) return load_tokenizer(choice, "--tokenizer");
+/// A tokenizer that was asked for must be there.
+KnownTokenizer find_tokenizer(const TrainedModel& model, const std::string& choice) {
+  if (!choice.empty()) return {load_tokenizer(choice, "--tokenizer"), ""};
   try {
-    return load_tokenizer(tokenizer_name(model, choice), "--tokenizer");
-  } catch (const ConfigError&) {
-    return nullptr;
+    return {load_tokenizer(tokenizer_name(model, choice), "--tokenizer"), ""};
+  } catch (const ConfigError& error) {
+    return {nullptr, error.what()};
   }
 }
 
@@ -145,12 +153,13 @@ Order read_order(Words words, int world_size) {
       .num_tensor_ranks = num_tensor_ranks,
       .tokenizer = find_tokenizer(model, values["tokenizer"].as<std::string>()),
       .writes_json = values.contains("json"),
+      .use_check = read_use_check(values),
       .run = read_device_options(values)};
 }
 
-/// The bytes of text that the targets stand for: an end of text stands for none. Nothing where a
-/// target is no token of the tokenizer.
-std::optional<std::int64_t> count_bytes(const ValidationData& data, const Tokenizer& tokenizer) {
+/// The bytes of text that the targets stand for: an end of text stands for none. ConfigError where
+/// a target is no token of the tokenizer.
+std::int64_t count_bytes(const ValidationData& data, const Tokenizer& tokenizer) {
   std::vector<std::int64_t> bytes_of(static_cast<std::size_t>(tokenizer.vocab_size()), -1);
   const auto length = static_cast<std::size_t>(data.sequence_length());
   std::vector<std::int32_t> tokens(length);
@@ -160,7 +169,11 @@ std::optional<std::int64_t> count_bytes(const ValidationData& data, const Tokeni
     data.fill(window, 1, tokens, targets);
     for (const std::int32_t target : targets) {
       if (target < 0 || target == tokenizer.end_of_text()) continue;
-      if (target >= tokenizer.vocab_size()) return std::nullopt;
+      if (target >= tokenizer.vocab_size()) {
+        throw ConfigError("--tokenizer",
+                          fmt::format("the data has the token {}; the tokenizer's are below {}",
+                                      target, tokenizer.vocab_size()));
+      }
       std::int64_t& bytes = bytes_of[static_cast<std::size_t>(target)];
       if (bytes < 0) {
         bytes = static_cast<std::int64_t>(tokenizer.decode(std::span(&target, 1)).size());
@@ -175,6 +188,8 @@ struct Result {
   double loss;  // nats a token
   std::int64_t num_tokens;
   std::optional<std::int64_t> num_bytes;  // of text; nothing where that is not known
+  std::string no_bytes_cause;
+  bool is_verified;  // the model is as it was written
   double seconds;
 
   double perplexity() const { return std::exp(loss); }
@@ -204,6 +219,7 @@ void show(const Order& order, const Result& result) {
                                    {"perplexity", number(result.perplexity())},
                                    {"bytes", nullptr},
                                    {"bits_per_byte", number(bits)},
+                                   {"verified", result.is_verified},
                                    {"seconds", result.seconds}};
     if (result.num_bytes) line["bytes"] = *result.num_bytes;
     fmt::print("{}\n", line.dump());
@@ -217,14 +233,25 @@ void show(const Order& order, const Result& result) {
   if (bits) {
     fmt::print("bits a byte    {:.6f}  ({} bytes)\n", *bits, *result.num_bytes);
   } else {
-    fmt::print("bits a byte    not known: no tokenizer tells what the tokens stand for\n");
+    fmt::print("bits a byte    not known: {}\n", result.no_bytes_cause);
   }
   fmt::print("seconds        {:.2f}\n", result.seconds);
+}
+
+void add_bytes(const Order& order, Result& result) {
+  if (!order.tokenizer.tokenizer) return;
+  try {
+    result.num_bytes = count_bytes(order.data, *order.tokenizer.tokenizer);
+    if (*result.num_bytes == 0) result.no_bytes_cause = "the tokens stand for no text";
+  } catch (const std::exception& error) {  // the loss is known all the same
+    result.no_bytes_cause = error.what();
+  }
 }
 
 int evaluate(const MpiSession& session, Words words) {
   const RankGroup& world = session.world();
   const Order order = agree(world, [&] { return read_order(words, world.size()); });
+  const bool is_verified = check_before_use(order.use_check, order.model.directory, world);
   const JobThreads threads = agree_on_threads(world);
   const auto device = agree_on_device(session, order.run, threads);
   const ProcessMesh mesh(world, order.num_tensor_ranks, *device, order.run.collectives);
@@ -246,8 +273,13 @@ int evaluate(const MpiSession& session, Words words) {
       Result result{.loss = report->loss,
                     .num_tokens = report->tokens,
                     .num_bytes = std::nullopt,
+                    .no_bytes_cause = order.tokenizer.refusal,
+                    .is_verified = is_verified,
                     .seconds = seconds.count()};
-      if (order.tokenizer) result.num_bytes = count_bytes(order.data, *order.tokenizer);
+      add_bytes(order, result);
+      if (order.writes_json && !result.bits_per_byte()) {
+        tell(world, "warning: bits a byte are not known: " + result.no_bytes_cause);
+      }
       show(order, result);
     }
     return kExitDone;

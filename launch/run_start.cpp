@@ -11,9 +11,9 @@
 
 #include "launch/agree.h"
 #include "launch/fields.h"
+#include "launch/run_needs.h"
 #include "launch/version.h"
 #include "trainer/checkpoint/files.h"
-#include "trainer/checkpoint/loader.h"
 #include "trainer/checkpoint/setting_changes.h"
 #include "trainer/training_run.h"
 
@@ -29,23 +29,12 @@ void on_rank_0(const RankGroup& world, const EffectiveConfig& effective, const A
   });
 }
 
-[[noreturn]] void refuse_output(const std::string& path, int code) {
-  throw ConfigError("run.output_dir",
-                    fmt::format("cannot write {}: {}", path, std::strerror(code)));
-}
-
-std::string config_path(const RunConfig& config) { return run_directory(config) + "/config.yaml"; }
-
 /// With nothing in it that was not there before where it cannot be used: what a run writes late is
 /// tried first.
 void make_run_directory(const RunConfig& config) {
   const std::string directory = run_directory(config);
   const std::string checkpoints = directory + "/checkpoints";
   std::error_code failure;
-  // Before anything is made. Whatever else is wrong with a path shows when it is used.
-  for (const std::string& path : {config_path(config), metrics_path(config)}) {
-    if (std::filesystem::is_directory(path, failure)) refuse_output(path, EISDIR);
-  }
   std::filesystem::create_directories(directory, failure);
   if (failure) refuse_output(config_path(config), failure.value());
   std::filesystem::create_directories(checkpoints, failure);
@@ -129,59 +118,83 @@ void refuse_incompatible(const ResumePoint& resumed, const Config& config) {
   mistakes.throw_if_any();
 }
 
-void check_initial_weights(const Config& config) {
-  if (config.checkpoint.initialize_from.empty()) return;
-  try {
-    check_weights(config.checkpoint.initialize_from, config.model);
-  } catch (const ConfigError& error) {
-    throw ConfigError("checkpoint.initialize_from", error.what());
-  }
+/// Collective, and the same on every rank: where the run goes on, if anywhere.
+std::optional<ResumePoint> find_start(const RankGroup& world, const EffectiveConfig& effective,
+                                      const CheckpointStore& store, const KeepGoing& keep_going) {
+  const Config& config = effective.config;
+  const ResumeOptions options{
+      .resume = config.checkpoint.resume,
+      .verification = config.checkpoint.verify ? Verification::full : Verification::sizes,
+      .keep_going = keep_going};
+  return agree_with_places(world, effective, [&] {
+    auto resumed = find_resume_point(
+        options, store, world, [&](const std::string& text) { tell(world, "warning: " + text); });
+    if (resumed) refuse_incompatible(*resumed, config);
+    return resumed;
+  });
 }
+
+/// Whether there is nothing to resume from, which shows without a look into any checkpoint.
+bool is_sure_to_begin(const RankGroup& world, const EffectiveConfig& effective,
+                      const CheckpointStore& store) {
+  const std::string& resume = effective.config.checkpoint.resume;
+  double is_sure = resume == "none" ? 1.0 : 0.0;
+  on_rank_0(world, effective, [&] {
+    if (resume == "auto" && is_empty(store)) is_sure = 1.0;
+  });
+  return world.all_reduce(is_sure, ReduceOp::max) > 0.0;
+}
+
+/// The checkpoints of a run whose directory nobody has taken.
+CheckpointStore unowned_store(const Config& config) {
+  return {run_directory(config.run) + "/checkpoints", ""};
+}
+
+}  // namespace
 
 void tell_start(const std::optional<ResumePoint>& resumed, const Config& config,
                 const RankGroup& world) {
   if (resumed) {
     const TrainingProgress& progress = resumed->record.progress;
-    fmt::print("resuming from {} after step {} ({} samples)\n", resumed->directory, progress.step,
-               progress.samples_consumed);
+    fmt::print("resuming from {} after step {} ({} samples){}\n", resumed->directory, progress.step,
+               progress.samples_consumed, config.checkpoint.verify ? "" : kUnverified);
     tell_changes(*resumed, config, world);
     if (progress.step >= config.train.steps) {
       fmt::print("all {} steps have been run: there is nothing to do\n", config.train.steps);
     }
   } else if (!config.checkpoint.initialize_from.empty()) {
-    fmt::print("starting at step 0 with the weights of {}\n", config.checkpoint.initialize_from);
+    fmt::print("{}", describe_initial_weights(config));
   } else {
     fmt::print("starting at step 0 with new weights\n");
   }
   std::fflush(stdout);
 }
 
-}  // namespace
+std::optional<ResumePoint> look_at_start(const RankGroup& world, const EffectiveConfig& effective) {
+  const Config& config = effective.config;
+  const CheckpointStore store = unowned_store(config);
+  on_rank_0(world, effective, [&] {
+    check_run_directory(config.run);
+    is_empty(store);
+  });
+  std::optional<ResumePoint> resumed = find_start(world, effective, store, {});
+  if (!resumed) check_initial_weights(world, effective, {});
+  return resumed;
+}
 
 RunStart start_run(const RankGroup& world, const EffectiveConfig& effective, RequestWatch& watch) {
   const Config& config = effective.config;
   const std::string directory = run_directory(config.run);
-  const auto find = [&](const CheckpointStore& store) {
-    const ResumeOptions options{
-        .resume = config.checkpoint.resume,
-        .verification = config.checkpoint.verify ? Verification::full : Verification::sizes,
-        .keep_going = [&watch] { return !watch.is_stop_asked(); }};
-    return agree_with_places(world, effective, [&] {
-      auto resumed = find_resume_point(
-          options, store, world, [&](const std::string& text) { tell(world, "warning: " + text); });
-      if (resumed) refuse_incompatible(*resumed, config);
-      return resumed;
-    });
-  };
+  const KeepGoing keep_going = [&watch] { return !watch.is_stop_asked(); };
   // What can be refused without the run's directory is, before anything is made. What is in the
   // directory is looked at under its lock.
-  const CheckpointStore unowned(directory + "/checkpoints", "");
+  const CheckpointStore unowned = unowned_store(config);
+  on_rank_0(world, effective, [&] { check_run_directory(config.run); });
   const bool is_automatic = config.checkpoint.resume == "auto";
   std::optional<ResumePoint> resumed;
-  if (!is_automatic) resumed = find(unowned);
-  on_rank_0(world, effective, [&] {
-    if (!resumed && is_empty(unowned)) check_initial_weights(config);
-  });
+  if (!is_automatic) resumed = find_start(world, effective, unowned, keep_going);
+  const bool is_sure = is_sure_to_begin(world, effective, unowned);
+  if (is_sure) check_initial_weights(world, effective, keep_going);
   std::unique_ptr<RunLock> lock;
   std::string run_id;
   on_rank_0(world, effective, [&] {
@@ -191,9 +204,13 @@ RunStart start_run(const RankGroup& world, const EffectiveConfig& effective, Req
     run_id = run_id_of(directory);
   });
   CheckpointStore store(directory + "/checkpoints", world.all_gather(run_id).front());
-  if (is_automatic) resumed = find(store);
-  // With nothing to resume from there is nothing that takes long.
-  const Requests requests = resumed ? agree_on(watch.poll(), world) : Requests{};
+  if (is_automatic) {
+    resumed = find_start(world, effective, store, keep_going);
+    if (!resumed && !is_sure) check_initial_weights(world, effective, keep_going);
+  }
+  // With nothing to read there is nothing that takes long.
+  const bool has_read = resumed || !config.checkpoint.initialize_from.empty();
+  const Requests requests = has_read ? agree_on(watch.poll(), world) : Requests{};
   if (requests.stops()) {
     return {
         .lock = std::move(lock), .store = std::move(store), .resumed = {}, .requests = requests};

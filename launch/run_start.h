@@ -27,4 +27,11 @@ struct RunStart {
 /// does not start.
 RunStart start_run(const RankGroup& world, const EffectiveConfig& effective, RequestWatch& watch);
 
+/// The place where start_run would start the run, with nothing made, taken or changed; refuses what
+/// it would, as far as that shows.
+std::optional<ResumePoint> look_at_start(const RankGroup& world, const EffectiveConfig& effective);
+/// On rank 0.
+void tell_start(const std::optional<ResumePoint>& resumed, const Config& config,
+                const RankGroup& world);
+
 }  // namespace redspine

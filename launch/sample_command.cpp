@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "data/tokenizer.h"
+#include "launch/before_use.h"
 #include "launch/device_choice.h"
 #include "launch/job.h"
 #include "launch/trained_model.h"
@@ -40,6 +41,7 @@ po::options_description make_options() {
       ("tokenizer", po::value<std::string>()->default_value(""),
        "\"bytes\", or a tokenizer's file or folder; without it, what the checkpoint says")  //
       ("help", "this text");
+  add_verify_option(options);
   add_device_options(options);
   return options;
 }
@@ -50,6 +52,7 @@ struct Order {
   std::vector<std::int32_t> prompt;  // one token at least
   std::int64_t num_tokens;
   SamplingOptions sampling;
+  UseCheck use_check;
   RunConfig run;  // the device
 };
 
@@ -100,6 +103,7 @@ Order read_order(Words words) {
               .sampling = {.temperature = is_greedy ? 0.0 : values["temperature"].as<double>(),
                            .top_k = values["top-k"].as<std::int64_t>(),
                            .seed = values["seed"].as<std::uint64_t>()},
+              .use_check = read_use_check(values),
               .run = read_device_options(values)};
   check(order);
   return order;
@@ -151,6 +155,7 @@ void write_text(const Order& order, const RankGroup& world, NextToken& next) {
 int sample(const MpiSession& session, Words words) {
   const RankGroup& world = session.world();
   const Order order = agree(world, [&] { return read_order(words); });
+  check_before_use(order.use_check, order.model.directory, world);
   const JobThreads threads = agree_on_threads(world);
   const ModelConfig& config = order.model.config;
   const auto device = agree_on_device(session, order.run, threads);

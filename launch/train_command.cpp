@@ -12,6 +12,7 @@
 #include "launch/fields.h"
 #include "launch/job.h"
 #include "launch/layout.h"
+#include "launch/run_needs.h"
 #include "launch/run_start.h"
 #include "tensor/device.h"
 #include "trainer/checkpoint/loader.h"
@@ -78,11 +79,7 @@ void load(const Config& config, const RunStart& start, const TrainingTensors& te
   if (start.resumed) {
     load_state(start.resumed->directory, config.model, tensors, target);
   } else if (!config.checkpoint.initialize_from.empty()) {
-    try {
-      load_weights(config.checkpoint.initialize_from, config.model, target);
-    } catch (const ConfigError& error) {
-      throw ConfigError("checkpoint.initialize_from", error.what());
-    }
+    load_weights(config.checkpoint.initialize_from, config.model, target);
   }
 }
 
@@ -139,14 +136,20 @@ int train(const MpiSession& session, const StopSignals& signals, Words words) {
   const JobThreads threads = agree_on_threads(world);
   RunData data = agree_with_places(world, order.effective, [&] { return RunData(config); });
   check_equal_on_all_ranks(world, "data", data.describe());
+  agree_with_places(world, order.effective, [&] {
+    if (world.rank() == 0) check_tokenizer(config);
+    return true;
+  });
   const auto device = agree_on_device(session, order.effective, threads);
   const std::string devices = describe_devices(world, *device) +
                               to_string(plan_memory(config, world, device->kind())) + '\n';
   if (order.is_dry_run) {
+    const auto resumed = look_at_start(world, order.effective);
     tell_warnings(world, threads);
     if (world.rank() == 0) {
       fmt::print("{}\n{}{}", to_yaml_with_origins(order.effective),
                  describe_layout(config, threads.hosts, threads.plan.num_threads), devices);
+      tell_start(resumed, config, world);
     }
     return kExitDone;
   }

@@ -119,5 +119,54 @@ TEST(AStart, WithAnotherModelIsRefusedAndNothingIsLost) {
   EXPECT_EQ(run.steps(), (std::vector<std::int64_t>{1, 2}));
 }
 
+/// Everything below a folder, with the size and the time of its last change.
+std::vector<std::string> contents(const fs::path& folder) {
+  std::vector<std::string> lines;
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    lines.push_back(fmt::format("{} {} {}", entry.path().string(),
+                                entry.is_regular_file() ? entry.file_size() : 0,
+                                entry.last_write_time().time_since_epoch().count()));
+  }
+  std::sort(lines.begin(), lines.end());
+  return lines;
+}
+
+TEST(ADryRun, SaysWhereTheRunWouldStartAndTouchesNothing) {
+  const CheckpointScene run;
+  const Ended fresh = run.train({.settings = "train.steps=2 --dry-run"});
+  EXPECT_EQ(fresh.exit_code, 0) << fresh.errors;
+  EXPECT_TRUE(matches(fresh.output, "*starting at step 0 with new weights\n")) << fresh.output;
+  EXPECT_FALSE(fs::exists(run.run_folder()));
+
+  ASSERT_EQ(run.train({.settings = "train.steps=2"}).exit_code, 0);
+  const std::vector<std::string> before = contents(run.run_folder());
+  for (const int num_ranks : {1, 2}) {
+    const Ended ended = run.train({.num_ranks = num_ranks, .settings = "train.steps=3 --dry-run"});
+    EXPECT_EQ(ended.exit_code, 0) << ended.errors;
+    EXPECT_TRUE(
+        matches(ended.output, "*resuming from runs/run/checkpoints/step_00000002 after step 2 *"))
+        << ended.output;
+  }
+  const Ended other = run.train({.settings = "train.steps=3 model.num_layers=2 --dry-run"});
+  EXPECT_EQ(other.exit_code, 2);
+  EXPECT_TRUE(matches(other.errors, "*model.num_layers: is 2, but *step_00000002 was saved with*"))
+      << other.errors;
+  EXPECT_EQ(contents(run.run_folder()), before);
+}
+
+TEST(ADryRun, LooksAtEveryByteOfTheCheckpointThatIsNamed) {
+  const CheckpointScene run;
+  ASSERT_EQ(run.train({.settings = "train.steps=2"}).exit_code, 0);
+  const fs::path file = run.checkpoint(2) / "optimizer-00001-of-00001.safetensors";
+  std::string bytes = run.scene().read(file.lexically_relative(run.scene().folder()).string());
+  bytes.back() = static_cast<char>(bytes.back() ^ 1);
+  run.scene().write(file.lexically_relative(run.scene().folder()).string(), bytes);
+  const Ended ended = run.train(
+      {.settings = "train.steps=3 checkpoint.resume=runs/run/checkpoints/step_00000002 --dry-run"});
+  EXPECT_EQ(ended.exit_code, 2);
+  EXPECT_TRUE(matches(ended.errors, "*checkpoint.resume: *tensor *: differs from what was *"))
+      << ended.errors;
+}
+
 }  // namespace
 }  // namespace redspine::testing

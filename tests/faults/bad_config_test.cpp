@@ -162,6 +162,21 @@ const std::vector<Mistaken>& mistakes_of_the_values() {
       {.name = "RunNameThatIsAPath",
        .make = edit("name: run", "name: a/b"),
        .lines = {"config.yaml:2:9: run.name: is \"a/b\"; legal: the name of one folder"}},
+      {.name = "RopeKeysUnderLearnedPositions",
+       .make = edit("num_layers: 2", "num_layers: 2\n  rope: {scaling: yarn, factor: 2}"),
+       .lines =
+           {"config.yaml:7:19: model.rope.scaling: is given, but model.position is learned, so "
+            "it would do nothing; legal: none, or model.position: rope",
+            "config.yaml:7:33: model.rope.factor: is 2 but model.position is learned, so it "
+            "would do nothing; legal: 1, or model.position: rope"}},
+      {.name = "RopeKeysOfAnotherScaling",
+       .make = edit("num_layers: 2",
+                    "num_layers: 2\n  position: rope\n  rope: {scaling: llama3, factor: 2, "
+                    "beta_fast: 16, attention_factor: 1.5}"),
+       .lines = {"config.yaml:8:52: model.rope.beta_fast: is 16 but model.rope.scaling is llama3, "
+                 "so it would do nothing; legal: 32, or a scaling of yarn",
+                 "config.yaml:8:74: model.rope.attention_factor: is 1.5 but model.rope.scaling is "
+                 "llama3, so it would do nothing; legal: none, or a scaling of yarn"}},
       {.name = "AllMistakesAtOnce",
        .make =
            [](const Scene& scene) {
@@ -249,7 +264,7 @@ const std::vector<Mistaken>& mistakes_of_the_output() {
              create_directories(scene.path("runs"));
              create_symlink("run", scene.path("runs/run"));
            },
-       .lines = {"config.yaml:3:15: run.output_dir: cannot write runs/run/checkpoints: Too many "
+       .lines = {"config.yaml:3:15: run.output_dir: cannot write runs/run/config.yaml: Too many "
                  "levels of symbolic links"}},
       {.name = "CheckpointsThatCannotBeSearched",
        .make =
@@ -275,6 +290,49 @@ const std::vector<Mistaken>& mistakes_of_the_output() {
   return kAll;
 }
 
+/// What a run needs besides its configuration and data; `words` come first on the command line.
+std::vector<Mistaken> mistakes_of_needs(const std::string& words) {
+  const auto config_json = [](const Scene& scene) {
+    create_directory(scene.path("theirs"));
+    scene.write("theirs/model.safetensors", "");
+    scene.write("theirs/config.json",
+                R"({"model_type": "gpt2", "vocab_size": 257, "n_positions": 32, "n_embd": 32,
+                    "n_layer": 3, "n_head": 4, "n_inner": 96})");
+  };
+  return {
+      {.name = "CheckpointThatIsNotThere",
+       .make = nothing,
+       .lines = {"--set checkpoint.resume=nope: checkpoint.resume: nope: does not exist"},
+       .words = words + "--set checkpoint.resume=nope"},
+      {.name = "WeightsThatAreNotThere",
+       .make = nothing,
+       .lines = {"--set checkpoint.initialize_from=no/pe: checkpoint.initialize_from: no/pe: does "
+                 "not exist; a model of the Hugging Face hub is not fetched from here: *"},
+       .words = words + "--set checkpoint.initialize_from=no/pe"},
+      {.name = "WeightsOfAnotherModel",
+       .make = config_json,
+       .lines = {"config.yaml:6:15: model.num_layers: is 2, but theirs/config.json says 3: *",
+                 "model.ffn_size (from model.hidden_size): is 128, but theirs/config.json says "
+                 "96: *"},
+       .words = words + "--set checkpoint.initialize_from=theirs"},
+      {.name = "TokenizerThatIsNotThere",
+       .make = nothing,
+       .lines = {"--set data.tokenizer=nope.json: data.tokenizer: nope.json: cannot be opened: No "
+                 "such file or directory"},
+       .words = words + "--set data.tokenizer=nope.json"},
+      {.name = "TokenizerWithMoreIdsThanTheModel",
+       .make = edit("vocab_size: 257", "vocab_size: 256"),
+       .lines = {"--set data.tokenizer=bytes: data.tokenizer: bytes: has ids up to 256; legal for "
+                 "model.vocab_size 256: up to 255"},
+       .words = words + "--set data.tokenizer=bytes"},
+      {.name = "OutputThatCannotBeMade",
+       .make = edit("output_dir: runs", "output_dir: train.u16"),
+       .lines = {"config.yaml:3:15: run.output_dir: cannot write train.u16/run/config.yaml: Not a "
+                 "directory"},
+       .words = words},
+  };
+}
+
 class BadConfig : public ::testing::TestWithParam<Mistaken> {};
 
 TEST_P(BadConfig, IsToldByOneRankAndEndsAllWithNothingTouched) { expect_refused(GetParam()); }
@@ -283,6 +341,9 @@ INSTANTIATE_TEST_SUITE_P(Text, BadConfig, ::testing::ValuesIn(mistakes_of_the_te
 INSTANTIATE_TEST_SUITE_P(Values, BadConfig, ::testing::ValuesIn(mistakes_of_the_values()), name_of);
 INSTANTIATE_TEST_SUITE_P(CommandLine, BadConfig,
                          ::testing::ValuesIn(mistakes_on_the_command_line()), name_of);
+INSTANTIATE_TEST_SUITE_P(Needs, BadConfig, ::testing::ValuesIn(mistakes_of_needs("")), name_of);
+INSTANTIATE_TEST_SUITE_P(NeedsOfADryRun, BadConfig,
+                         ::testing::ValuesIn(mistakes_of_needs("--dry-run ")), name_of);
 INSTANTIATE_TEST_SUITE_P(Output, BadConfig, ::testing::ValuesIn(mistakes_of_the_output()), name_of);
 
 }  // namespace

@@ -195,8 +195,8 @@ TEST(CheckpointCommand, MistakesAreNamedAndNothingIsMade) {
   const std::string output = fresh("output");
   expect_mistake("inspect", "0 directories are given; legal: 1");
   expect_mistake("inspect a b", "2 directories are given; legal: 1");
-  expect_mistake("inspect /no/such", "/no/such: is no directory");
-  expect_mistake("verify /no/such", "/no/such: is no directory");
+  expect_mistake("inspect /no/such", "/no/such: does not exist");
+  expect_mistake("verify /no/such", "/no/such: does not exist");
   expect_mistake("diff " + last, "1 directories are given; legal: 2");
   expect_mistake("export " + last, "--output DIR is missing");
   expect_mistake("import --output " + output, "0 directories are given to read from; legal: 1");

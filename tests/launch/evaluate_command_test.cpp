@@ -91,12 +91,32 @@ TEST(EvaluateCommand, TokensThatAreNoBytesHaveNoBitsAByte) {
   write_model(theirs, {.config = small_model(Family::llama, 61)});
   const std::string data = fresh("ids");
   std::ofstream(data) << std::string("\1\0\2\0\3\0\60\0\5\0", 10);
-  const nlohmann::json json = json_of(redspine(
-      fmt::format("evaluate --checkpoint {} --data {} --format raw_u16 --json", theirs, data)));
+  const nlohmann::json json = json_of(redspine(fmt::format(
+      "evaluate --checkpoint {} --data {} --format raw_u16 --json 2>/dev/null", theirs, data)));
   EXPECT_EQ(json["tokens"], 4);
   EXPECT_NEAR(json["loss"].get<double>(), std::log(61.0), 0.5);
   EXPECT_TRUE(json["bytes"].is_null());
   EXPECT_TRUE(json["bits_per_byte"].is_null());
+}
+
+TEST(EvaluateCommand, SaysWhyItDoesNotKnowTheBytes) {
+  const std::string copy = fresh("copy");
+  std::filesystem::copy(trained("last"), copy);
+  const std::string words =
+      fmt::format("evaluate --no-verify --checkpoint {} --data {}", copy, trained("tokens"));
+  std::ifstream file(copy + "/training.json");
+  std::string record{std::istreambuf_iterator<char>(file), {}};
+  const std::string empty = R"("data.tokenizer": "\"\"")";
+  ASSERT_NE(record.find(empty), std::string::npos);
+  record.replace(record.find(empty), empty.size(), R"("data.tokenizer": "\"gone.json\"")");
+  std::ofstream(copy + "/training.json") << record;
+  const Result result = redspine(words);
+  EXPECT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_EQ(count(result.output, "\nbits a byte    not known: --tokenizer: gone.json: "), 1)
+      << result.output;
+  const Result json = redspine(words + " --json");
+  EXPECT_EQ(count(json.output, "warning: bits a byte are not known: --tokenizer: gone.json: "), 1)
+      << json.output;
 }
 
 TEST(EvaluateCommand, MistakesAreNamed) {

@@ -88,7 +88,7 @@ TEST(SampleCommand, SamplesAModelOfTransformers) {
 
 TEST(SampleCommand, MistakesAreNamed) {
   expect_mistake("sample", "--checkpoint DIR is missing");
-  expect_mistake("sample --checkpoint /no/such", "--checkpoint: /no/such: is no directory");
+  expect_mistake("sample --checkpoint /no/such", "--checkpoint: /no/such: does not exist");
   expect_mistake(sample("--temperature=-1"), "--temperature: is -1; legal: 0 and more");
   expect_mistake(sample("--temperature nan"), "--temperature: is nan; legal: 0 and more");
   expect_mistake(sample("--top-k=-2"), "--top-k: is -2; legal: 0 and more");
@@ -101,7 +101,7 @@ TEST(SampleCommand, MistakesAreNamed) {
 TEST(SampleCommand, AMistakeIsToldOnceByAllRanks) {
   const Result result = on_ranks(2, "sample --checkpoint /no/such");
   EXPECT_EQ(result.exit_code, 2);
-  EXPECT_EQ(count(result.output, "/no/such: is no directory"), 1) << result.output;
+  EXPECT_EQ(count(result.output, "/no/such: does not exist"), 1) << result.output;
 }
 
 TEST(SampleCommand, TokensThatAreNoBytesAreNotShownAsBytes) {

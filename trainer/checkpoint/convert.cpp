@@ -143,8 +143,10 @@ class Converter {
       add(name, read_text(path));
       report_.copied.emplace_back(name);
     }
-    sync_folder(folder_);  // no name may come after the manifest's
-    write_text(folder_ + "/" + kManifestName, manifest_to_json(manifest_));
+    if (conversion_.writes_manifest) {
+      sync_folder(folder_);  // no name may come after the manifest's
+      write_text(folder_ + "/" + kManifestName, manifest_to_json(manifest_));
+    }
     sync_folder(folder_);
     report_.config = model_.config;
     return report_;

@@ -17,6 +17,7 @@ struct Conversion {
   std::string source;
   std::string output;                    // does not exist yet, or is an empty directory
   std::optional<ElementType> type = {};  // f32, bf16 or f16; nothing: each as it is stored
+  bool writes_manifest = true;           // false: nothing vouches for what nobody has verified
 };
 
 struct ConversionReport {
@@ -27,7 +28,7 @@ struct ConversionReport {
   std::vector<std::string> copied = {};  // files beside the model, by name
 };
 
-/// The directory appears whole, with a manifest, or not at all. Holds one tensor at a time. Equal
+/// The directory appears whole or not at all. Holds one tensor at a time. Equal
 /// types keep every bit. ConfigError for a source that is no model or holds a number that is not
 /// finite, for a number too large for the type, and for an output that is there; Error where
 /// writing fails.

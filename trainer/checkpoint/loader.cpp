@@ -10,13 +10,18 @@
 
 #include "tensor/error.h"
 #include "trainer/checkpoint/host_buffer.h"
+#include "trainer/checkpoint/model_directory.h"
 #include "trainer/checkpoint/model_json.h"
+#include "trainer/checkpoint/setting_changes.h"
 
 namespace redspine {
 namespace {
 
 // What is read at once: it stays in the cache until it is in its place.
 constexpr std::int64_t kElementsAtOnce = std::int64_t{1} << 18;
+
+// Tensors that do not fit: where many do not, more of them say nothing new.
+constexpr std::size_t kMaxTold = 8;
 
 Slab local_slab(const ParameterSpec& spec) {
   return {.parameter_shape = spec.global_shape, .dim = spec.sharded_dim, .range = spec.local};
@@ -197,51 +202,48 @@ TensorFiles open_weights(const std::string& directory, const std::vector<StoredT
   return files;
 }
 
-std::string_view name_of(Activation activation) {
-  switch (activation) {
-    case Activation::gelu_tanh:
-      break;
-    case Activation::gelu:
-      return "gelu";
-    case Activation::swiglu:
-      return "swiglu";
-  }
-  return "gelu_tanh";
-}
-
 }  // namespace
 
 void check_tensors(const TensorFiles& files, std::span<const StoredTensor> tensors,
                    StatePart part) {
   const std::string prefix = prefix_of(part);
-  Mistakes mistakes;
+  std::vector<std::string> wrong;
   std::set<std::string, std::less<>> expected;
   for (const StoredTensor& tensor : tensors) {
     const std::string name = prefix + tensor.name;
     expected.insert(name);
     const std::string shape = shape_text(tensor.shape.dims());
     if (!files.contains(name)) {
-      mistakes.add(
-          "", fmt::format("{}: tensor {} of shape {}: is missing", files.directory(), name, shape));
+      wrong.push_back(
+          fmt::format("{}: tensor {} of shape {}: is missing", files.directory(), name, shape));
       continue;
     }
     const TensorFiles::Place& place = files.at(name);
     if (place.entry->shape != tensor.shape.dims()) {
-      mistakes.add("",
-                   fmt::format("{}: tensor {}: has the shape {}; the configuration's model "
-                               "has {}",
-                               place.file->path(), name, shape_text(place.entry->shape), shape));
+      wrong.push_back(
+          fmt::format("{}: tensor {}: has the shape {}; the configuration's model has "
+                      "{}",
+                      place.file->path(), name, shape_text(place.entry->shape), shape));
     } else if (!is_real(place.entry->type)) {
-      mistakes.add("", fmt::format("{}: tensor {}: is {}; legal: F32, F16, BF16",
-                                   place.file->path(), name, name_of(place.entry->type)));
+      wrong.push_back(fmt::format("{}: tensor {}: is {}; legal: F32, F16, BF16", place.file->path(),
+                                  name, name_of(place.entry->type)));
     }
   }
   for (const auto& [name, place] : files.tensors()) {
     if (!name.starts_with(prefix) || expected.contains(name)) continue;
-    mistakes.add("", fmt::format("{}: tensor {} of shape {}: the configuration's model has no such "
-                                 "tensor",
-                                 place.file->path(), name, shape_text(place.entry->shape)));
+    wrong.push_back(
+        fmt::format("{}: tensor {} of shape {}: the configuration's model has no such "
+                    "tensor",
+                    place.file->path(), name, shape_text(place.entry->shape)));
   }
+  if (wrong.size() > kMaxTold) {
+    const std::size_t num_more = wrong.size() - kMaxTold;
+    wrong.resize(kMaxTold);
+    wrong.push_back(fmt::format("{}: {} more tensors do not fit the configuration's model",
+                                files.directory(), num_more));
+  }
+  Mistakes mistakes;
+  for (std::string& text : wrong) mistakes.add("", std::move(text));
   mistakes.throw_if_any();
 }
 
@@ -262,19 +264,16 @@ void load_state(const std::string& directory, const ModelConfig& config,
 }
 
 void check_weights(const std::string& directory, const ModelConfig& config) {
-  open_weights(directory, stored_tensors(config));
-  const ModelConfig theirs = read_model_config(directory);
+  check_is_model_directory(directory);
   Mistakes mistakes;
-  const auto compare = [&](const char* key, const auto& ours, const auto& saved) {
-    if (ours == saved) return;
-    mistakes.add("",
-                 fmt::format("{}: is {}, but {}/config.json says {}", key, ours, directory, saved));
-  };
-  compare("model.num_heads", config.num_heads, theirs.num_heads);
-  compare("model.num_kv_heads", config.num_kv_heads, theirs.num_kv_heads);
-  compare("model.norm_epsilon", config.norm_epsilon, theirs.norm_epsilon);
-  compare("model.activation", name_of(config.activation), name_of(theirs.activation));
+  for (const SettingChange& change : changed_options(read_model_config(directory), config)) {
+    if (change.is_compatible) continue;
+    mistakes.add(change.key, fmt::format("is {}, but {}/config.json says {}: {}", change.after,
+                                         directory, change.before, change.effect));
+  }
+  // Which setting differs says more than each tensor that it changes.
   mistakes.throw_if_any();
+  open_weights(directory, stored_tensors(config));
 }
 
 void load_weights(const std::string& directory, const ModelConfig& config,

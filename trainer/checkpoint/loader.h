@@ -13,9 +13,9 @@
 
 namespace redspine {
 
-/// Throws ConfigError with every tensor that is missing, superfluous or of another shape in
-/// `files`, compared with `tensors` under `prefix`: name, both shapes, file. Tensors of other
-/// prefixes are not looked at.
+/// Throws ConfigError with the first tensors, and how many more, that are missing, superfluous or
+/// of another shape in `files`, compared with `tensors` under the prefix of `part`: name, both
+/// shapes, file. Tensors of other prefixes are not looked at.
 void check_tensors(const TensorFiles& files, std::span<const StoredTensor> tensors, StatePart part);
 
 /// Where a model is read to. Borrowed.
@@ -29,7 +29,7 @@ struct LoadTarget {
 void load_state(const std::string& directory, const ModelConfig& config,
                 const TrainingTensors& tensors, const LoadTarget& target);
 /// Throws ConfigError where the weights of a model directory are not those of the configuration's
-/// model: other tensors, or by its config.json another function of them.
+/// model: under the keys that its config.json says otherwise, or with the tensors that do not fit.
 void check_weights(const std::string& directory, const ModelConfig& config);
 /// The weights alone, checked first, of any model directory (ours or transformers').
 void load_weights(const std::string& directory, const ModelConfig& config,

@@ -6,6 +6,7 @@
 
 #include "trainer/checkpoint/files.h"
 #include "trainer/checkpoint/json_reader.h"
+#include "trainer/checkpoint/model_directory.h"
 
 namespace redspine {
 namespace {
@@ -82,9 +83,14 @@ Manifest manifest_from_json(std::string_view json, const std::string& path) {
   return manifest;
 }
 
+bool has_manifest(const std::string& directory) {
+  return ::access((directory + "/" + kManifestName).c_str(), F_OK) == 0;
+}
+
 Manifest read_manifest(const std::string& directory) {
+  check_is_directory(directory);
   const std::string path = directory + "/" + kManifestName;
-  if (::access(path.c_str(), F_OK) != 0) {
+  if (!has_manifest(directory)) {
     throw ConfigError(
         "", fmt::format("{}: is no complete checkpoint: it has no {}", directory, kManifestName));
   }

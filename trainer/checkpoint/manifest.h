@@ -53,7 +53,9 @@ inline constexpr const char* kManifestName = "manifest.json";
 std::string manifest_to_json(const Manifest& manifest);
 /// ConfigError names `path` and what is wrong.
 Manifest manifest_from_json(std::string_view json, const std::string& path);
-/// ConfigError says that the checkpoint is incomplete where there is none.
+bool has_manifest(const std::string& directory);
+/// ConfigError says that the checkpoint is incomplete where there is none, and where there is no
+/// directory.
 Manifest read_manifest(const std::string& directory);
 
 }  // namespace redspine

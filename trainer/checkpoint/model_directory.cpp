@@ -1,10 +1,15 @@
 #include "trainer/checkpoint/model_directory.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
+#include <string_view>
 
 #include "tensor/error.h"
+#include "trainer/checkpoint/files.h"
 #include "trainer/checkpoint/loader.h"
 #include "trainer/checkpoint/model_json.h"
 
@@ -16,22 +21,75 @@ bool exists(const std::string& path) {
   return std::filesystem::exists(path, ignored);
 }
 
+// What a file of a model is that is not read.
+std::string form_hint(const std::string& name) {
+  if (name.ends_with(".gguf")) {
+    return fmt::format(
+        "; {} is in llama.cpp's form, which is not read: take the model's "
+        "safetensors files and config.json",
+        name);
+  }
+  if (name.ends_with(".safetensors")) return "; legal: the folder that it lies in";
+  for (const char* ending : {".bin", ".bin.index.json", ".pt", ".pth", ".ckpt"}) {
+    if (!name.ends_with(ending)) continue;
+    return fmt::format(
+        "; {} is a program to be run, not data: let transformers save the model "
+        "again (safe_serialization=True)",
+        name);
+  }
+  return "";
+}
+
+// "gpt2" or "org/model", where the folder that it would lie in is not there either.
+bool may_be_hub_name(const std::string& path) {
+  const std::string_view first = std::string_view(path).substr(0, path.find('/'));
+  const std::string_view rest = std::string_view(path).substr(first.size());
+  constexpr const char* kLegal =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
+  return !first.empty() && first.front() != '.' && rest != "/" &&
+         first.find_first_not_of(kLegal) == std::string_view::npos &&
+         (rest.empty() || rest.find_first_not_of(kLegal, 1) == std::string_view::npos) &&
+         !exists(std::string(first));
+}
+
+// What the system says against `path` as a directory, or nothing.
+std::string directory_problem(const std::string& path) {
+  struct stat status = {};
+  if (::stat(path.c_str(), &status) != 0) {
+    return errno == ENOENT ? "does not exist" : std::strerror(errno);
+  }
+  return S_ISDIR(status.st_mode) ? "" : "is no directory";
+}
+
 }  // namespace
 
+void check_is_directory(const std::string& path) {
+  const std::string problem = directory_problem(path);
+  if (!problem.empty()) throw ConfigError("", fmt::format("{}: {}", path, problem));
+}
+
 void check_is_model_directory(const std::string& directory) {
-  std::error_code ignored;
-  if (!std::filesystem::is_directory(directory, ignored)) {
-    throw ConfigError("", fmt::format("{}: is no directory", directory));
+  const std::string problem = directory_problem(directory);
+  if (!problem.empty()) {
+    std::string hint = form_hint(directory);
+    if (hint.empty() && !exists(directory) && may_be_hub_name(directory)) {
+      hint = fmt::format(
+          "; a model of the Hugging Face hub is not fetched from here: `hf download "
+          "{} --local-dir DIR` does, then give DIR",
+          directory);
+    }
+    throw ConfigError("", fmt::format("{}: {}{}", directory, problem, hint));
   }
   if (has_tensor_files(directory, "model")) return;
-  const bool has_pickle = exists(directory + "/pytorch_model.bin") ||
-                          exists(directory + "/pytorch_model.bin.index.json");
+  std::string hint;
+  for (const std::string& name : names_in(directory)) {
+    if (name.ends_with(".gguf") || name.starts_with("pytorch_model.bin")) {
+      hint = form_hint(name);
+    }
+  }
   throw ConfigError(
-      "",
-      fmt::format("{}: has no model.safetensors and no model.safetensors.index.json{}", directory,
-                  has_pickle ? "; its pytorch_model.bin is a program to be run, not data: let "
-                               "transformers save the model again (safe_serialization=True)"
-                             : ""));
+      "", fmt::format("{}: has no model.safetensors and no model.safetensors.index.json{}",
+                      directory, hint));
 }
 
 bool has_tensor_files(const std::string& directory, const std::string& stem) {

@@ -21,7 +21,11 @@ struct ModelDirectory {
 /// with everything that is wrong.
 ModelDirectory open_model(const std::string& directory);
 
-/// ConfigError where `directory` is none, or has no weights in a form that can be read.
+/// ConfigError where `path` is no directory, with what the system says.
+void check_is_directory(const std::string& path);
+/// ConfigError where `directory` is none, or has no weights in a form that can be read; with a hint
+/// where it looks like a model of another form or place: a GGUF file, a single file of weights, a
+/// name on the Hugging Face hub.
 void check_is_model_directory(const std::string& directory);
 
 /// Whether `directory` has files of this stem ("model" or "optimizer"), in either form.

@@ -4,6 +4,8 @@
 #include <array>
 #include <string_view>
 
+#include "trainer/checkpoint/model_json.h"
+
 namespace redspine {
 namespace {
 
@@ -55,6 +57,16 @@ const Rule* rule_for(const std::string& key) {
   return rule == kRules.end() ? nullptr : &*rule;
 }
 
+std::string value_of(const std::vector<Setting>& settings, const std::string& key) {
+  const auto found = std::find_if(settings.begin(), settings.end(),
+                                  [&key](const Setting& setting) { return setting.key == key; });
+  return found == settings.end() ? "none" : found->value;
+}
+
+bool asks_for_length(const ModelConfig& config) {
+  return config.rope.scaling == RopeScaling::yarn || config.rope.scaling == RopeScaling::llama3;
+}
+
 }  // namespace
 
 std::vector<SettingChange> changed_settings(const std::vector<Setting>& before,
@@ -72,6 +84,36 @@ std::vector<SettingChange> changed_settings(const std::vector<Setting>& before,
                        .after = setting.value,
                        .effect = rule->effect,
                        .is_compatible = rule->kind != Kind::impossible});
+  }
+  return changes;
+}
+
+std::vector<SettingChange> changed_options(const ModelConfig& before, const ModelConfig& after) {
+  const bool both_turn = before.position == Position::rope && after.position == Position::rope;
+  const auto counts = [&](const std::string& key) {
+    if (key == "model.dropout") return false;
+    if (key == "model.max_sequence_length") return !both_turn;
+    if (key == "model.rope.original_length") {
+      return both_turn && (asks_for_length(before) || asks_for_length(after));
+    }
+    return both_turn || !key.starts_with("model.rope.");
+  };
+  std::vector<SettingChange> changes;
+  const std::vector<Setting> old = model_options(before);
+  std::vector<Setting> all = model_options(after);
+  for (const Setting& setting : old) {
+    if (value_of(all, setting.key) == "none") all.push_back({setting.key, "none"});
+  }
+  for (const Setting& setting : all) {
+    const std::string value = value_of(old, setting.key);
+    if (value == setting.value || !counts(setting.key)) continue;
+    const bool is_rope = setting.key.starts_with("model.rope.");
+    const bool has_same_tensors = is_rope || setting.key == "model.norm_epsilon";
+    changes.push_back({.key = setting.key,
+                       .before = value,
+                       .after = setting.value,
+                       .effect = has_same_tensors ? kOtherFunction : kOtherShape,
+                       .is_compatible = is_rope});
   }
   return changes;
 }

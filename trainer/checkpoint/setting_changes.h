@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "model/config.h"
 #include "trainer/checkpoint/training_json.h"
 
 namespace redspine {
@@ -20,5 +21,9 @@ struct SettingChange {
 /// logging, the keeping of checkpoints) are left out.
 std::vector<SettingChange> changed_settings(const std::vector<Setting>& before,
                                             const std::vector<Setting>& after);
+
+/// The same of weights that a model `before` was trained with and that begin a run as `after`. A
+/// longer context is no other model, and dropout none of the weights.
+std::vector<SettingChange> changed_options(const ModelConfig& before, const ModelConfig& after);
 
 }  // namespace redspine

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -33,7 +34,17 @@ class Verifier {
     try {
       if (verification_ == Verification::from_medium) forget_files();
       const Manifest manifest = read_manifest(directory_);
-      for (const auto& [name, file] : manifest.files) check_file(directory_ + "/" + name, file);
+      for (const auto& [name, file] : manifest.files) {
+        if (verification_ == Verification::model && name.starts_with("optimizer")) continue;
+        check_file(directory_ + "/" + name, file);
+      }
+      // One that came later would lead to other files.
+      for (const char* index :
+           {"model.safetensors.index.json", "optimizer.safetensors.index.json"}) {
+        const std::string path = fmt::format("{}/{}", directory_, index);
+        if (manifest.files.contains(index) || ::access(path.c_str(), F_OK) != 0) continue;
+        problems_.push_back(path + ": is not in the manifest");
+      }
     } catch (const std::exception& error) {
       problems_.emplace_back(error.what());
     }
@@ -118,6 +129,17 @@ class Verifier {
   std::vector<std::byte> buffer_ = std::vector<std::byte>(static_cast<std::size_t>(kBytesAtOnce));
 };
 
+// What a run wrote has a manifest when it is complete; what others wrote has none.
+bool should_have_manifest(const std::string& directory) {
+  return has_manifest(directory) || ::access((directory + "/training.json").c_str(), F_OK) == 0;
+}
+
+void throw_if_any(const std::vector<std::string>& problems) {
+  Mistakes mistakes;
+  for (const std::string& problem : problems) mistakes.add("", problem);
+  mistakes.throw_if_any();
+}
+
 }  // namespace
 
 std::vector<std::string> verify_checkpoint(const std::string& directory, Verification verification,
@@ -145,6 +167,20 @@ std::vector<std::string> verify_checkpoint(const std::string& directory, Verific
     }
   }
   return problems;
+}
+
+bool check_as_written(const std::string& directory, Verification verification) {
+  if (!should_have_manifest(directory)) return false;
+  throw_if_any(verify_checkpoint(directory, verification));
+  return true;
+}
+
+bool check_as_written(const std::string& directory, Verification verification,
+                      const RankGroup& group, const KeepGoing& keep_going) {
+  const double has_any = should_have_manifest(directory) ? 1.0 : 0.0;
+  if (group.all_reduce(has_any, ReduceOp::max) == 0.0) return false;
+  throw_if_any(verify_checkpoint(directory, verification, group, keep_going));
+  return true;
 }
 
 }  // namespace redspine

@@ -13,6 +13,7 @@ enum class Verification {
   full,         // sizes, headers and every hash
   from_medium,  // the same of what is on the medium, not of what the system remembers of it
   sizes,        // sizes and headers alone
+  model,        // full, but without the optimizer's state
 };
 
 /// What is wrong with this rank's share of `directory` (its manifest, sizes and headers in any
@@ -29,5 +30,13 @@ std::vector<std::string> verify_checkpoint(const std::string& directory, Verific
 std::vector<std::string> verify_checkpoint(const std::string& directory, Verification verification,
                                            const RankGroup& group,
                                            const KeepGoing& keep_going = {});
+
+/// Before `directory` is used: ConfigError with everything that is not as its manifest says, the
+/// same on every rank. False where it has no manifest, as what others wrote has none: nothing
+/// tells.
+bool check_as_written(const std::string& directory, Verification verification);
+/// The same by all ranks of `group`. Collective.
+bool check_as_written(const std::string& directory, Verification verification,
+                      const RankGroup& group, const KeepGoing& keep_going = {});
 
 }  // namespace redspine

@@ -158,7 +158,7 @@ TEST_F(ConvertTest, WeightsThatAreAProgramAreRefusedWithTheWayOut) {
   std::filesystem::remove(source() + "/pytorch_model.bin");
   EXPECT_EQ(mistake(), source() + ": has no model.safetensors and no model.safetensors.index.json");
   std::filesystem::remove_all(source());
-  EXPECT_EQ(mistake(), source() + ": is no directory");
+  EXPECT_EQ(mistake(), source() + ": does not exist");
 }
 
 }  // namespace
