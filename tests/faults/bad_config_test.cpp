@@ -173,9 +173,9 @@ const std::vector<Mistaken>& mistakes_of_the_values() {
        .make = edit("num_layers: 2",
                     "num_layers: 2\n  position: rope\n  rope: {scaling: llama3, factor: 2, "
                     "beta_fast: 16, attention_factor: 1.5}"),
-       .lines = {"config.yaml:8:52: model.rope.beta_fast: is 16 but model.rope.scaling is llama3, "
+       .lines = {"config.yaml:8:49: model.rope.beta_fast: is 16 but model.rope.scaling is llama3, "
                  "so it would do nothing; legal: 32, or a scaling of yarn",
-                 "config.yaml:8:74: model.rope.attention_factor: is 1.5 but model.rope.scaling is "
+                 "config.yaml:8:71: model.rope.attention_factor: is 1.5 but model.rope.scaling is "
                  "llama3, so it would do nothing; legal: none, or a scaling of yarn"}},
       {.name = "AllMistakesAtOnce",
        .make =

@@ -42,6 +42,8 @@ def make_rope(path):
         configs.append((64, dict(theta=1e4, scaling=kind, factor=4.0, original_length=2048)))
         configs.append((128, dict(theta=5e5, scaling=kind, factor=8.0, original_length=8192)
                         | own.get(kind, {})))
+    # So short a length that the slowest bound lies below the first pair, and none is interpolated.
+    configs.append((16, dict(theta=1e4, scaling="yarn", factor=4.0, original_length=1)))
     tables = []
     for head_size, config in configs:
         frequencies, factor = rope_reference.frequencies_of(config, head_size)

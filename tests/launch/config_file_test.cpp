@@ -102,8 +102,9 @@ TEST(ConfigFile, AnchorsAndCommentedOutSectionsAreFine) {
 }
 
 TEST(ConfigFile, SettingsWinOverTheFileAndTheLastOfThemWins) {
-  const Config config = parse(kMinimal, {"train.steps=3", "train.steps=4", "data.train=[{path: x}]",
-                                         "model.rope={theta: 5e5}", "run.name='7'"});
+  const Config config =
+      parse(kMinimal, {"train.steps=3", "train.steps=4", "data.train=[{path: x}]",
+                       "model.position=rope", "model.rope={theta: 5e5}", "run.name='7'"});
   EXPECT_EQ(config.train.steps, 4);
   EXPECT_EQ(config.data.train.at(0).path, "x");
   EXPECT_EQ(config.model.rope.theta, 5e5);

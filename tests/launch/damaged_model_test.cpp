@@ -95,7 +95,8 @@ TEST(ADamagedModel, IsNeitherEvaluatedNorSampledOnAnyNumberOfRanks) {
 TEST(ADamagedModel, BeginsNoRun) {
   const std::string source = damaged(kModel);
   for (const int num_ranks : {1, 2}) {
-    expect_refused(on_ranks(num_ranks, train_from(source, "refused")),
+    expect_refused(on_ranks(num_ranks, train_from(source, "refused") +
+                                           fmt::format(" parallel.tensor={}", num_ranks)),
                    "checkpoint.initialize_from: ", source);
     EXPECT_FALSE(fs::exists(trained("refused")));
   }
@@ -153,7 +154,7 @@ void expect_mistake(const std::string& words, const std::string& part) {
 }
 
 TEST(APath, ThatIsNotThereIsNoIncompleteCheckpoint) {
-  expect_mistake("checkpoint verify /no/such", "redspine: /no/such: does not exist\n");
+  expect_mistake("checkpoint verify /no/such", "] /no/such: does not exist\n");
   expect_mistake("checkpoint inspect /no/such", "/no/such: does not exist\n");
   const std::string train = "train --config " + trained("run.yaml") + " --set run.name=nowhere ";
   expect_mistake(train + "checkpoint.resume=/no/such",
@@ -195,7 +196,8 @@ TEST(WeightsOfAnotherModel, AreToldByTheSettingsThatDiffer) {
             1)
       << result.output;
   EXPECT_EQ(count(result.output, ": model.hidden_size: is 64, but "), 1) << result.output;
-  EXPECT_EQ(count(result.output, ": model.ffn_size"), 1) << result.output;
+  EXPECT_EQ(count(result.output, "model.ffn_size (from model.hidden_size): is 256, but "), 1)
+      << result.output;
   EXPECT_EQ(count(result.output, "tensor "), 0) << result.output;
   EXPECT_EQ(count(result.output, "\n"), 3) << result.output;
   EXPECT_FALSE(fs::exists(trained("other")));
