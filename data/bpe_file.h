@@ -21,11 +21,20 @@ BpeModel parse_tokenizer_json(std::string_view text, const TokenizerSource& sour
 BpeModel parse_vocab_and_merges(std::string_view vocab, std::string_view merges,
                                 const TokenizerSource& source);
 
-/// tiktoken's lines "BASE64 RANK". The format names neither pattern nor special tokens, so these
-/// follow from the number of ranks: cl100k (100256), Llama 3 (128000), o200k (199998), else GPT-2
-/// with
-/// <|endoftext|> at the first free id.
+/// What tiktoken's file of ranks leaves out.
+struct RankEncoding {
+  std::string_view pattern;
+  std::string_view end_of_text;
+  std::int32_t end_of_text_id;  // no rank
+};
+
+/// tiktoken's lines "BASE64 RANK". The format names neither pattern nor special tokens, so the
+/// ranks must be those of an encoding that is known (GPT-2, p50k, cl100k, o200k, Llama 3
+/// and 4), to the last byte.
 BpeModel parse_tiktoken(std::string_view text, const TokenizerSource& source);
+/// Any ranks, of which the caller knows the rest.
+BpeModel parse_tiktoken(std::string_view text, const RankEncoding& encoding,
+                        const TokenizerSource& source);
 
 /// A tokenizer.json that Hugging Face's tokenizers open and encode the same with.
 std::string tokenizer_json(const BpeModel& model);

@@ -14,11 +14,10 @@ namespace redspine {
 namespace {
 
 void check_tokens(const BpeModel& model, const TokenizerSource& source) {
-  std::unordered_set<std::int32_t> added;
-  for (const AddedToken& token : model.added_tokens) added.insert(token.id);
+  const std::unordered_set<std::int32_t> outside = ids_outside_vocabulary(model);
   std::unordered_map<std::string_view, std::size_t> ids;
   for (std::size_t id = 0; id < model.tokens.size(); ++id) {
-    if (model.tokens[id].empty() || added.contains(static_cast<std::int32_t>(id))) continue;
+    if (model.tokens[id].empty() || outside.contains(static_cast<std::int32_t>(id))) continue;
     const auto [other, is_new] = ids.emplace(model.tokens[id], id);
     if (is_new) continue;
     source.fail(
@@ -74,8 +73,9 @@ void check_added_tokens(const BpeModel& model, const TokenizerSource& source) {
     if (!names.insert(token.name).second) {
       source.fail(fmt::format("added token \"{}\" stands twice; legal: once", token.name));
     }
-    if (token.id < 0 || static_cast<std::size_t>(token.id) >= model.tokens.size() ||
-        model.tokens[static_cast<std::size_t>(token.id)] != token.name) {
+    const bool is_token = token.id >= 0 && static_cast<std::size_t>(token.id) < model.tokens.size();
+    if (!is_token || (!token.is_in_vocabulary &&
+                      model.tokens[static_cast<std::size_t>(token.id)] != token.name)) {
       source.fail(
           fmt::format("added token \"{}\" has the id {} of another token", token.name, token.id));
     }
@@ -88,10 +88,19 @@ void TokenizerSource::fail(const std::string& text) const {
   throw ConfigError(key, path + ": " + text);
 }
 
+std::unordered_set<std::int32_t> ids_outside_vocabulary(const BpeModel& model) {
+  std::unordered_set<std::int32_t> ids;
+  for (const AddedToken& token : model.added_tokens) {
+    if (!token.is_in_vocabulary) ids.insert(token.id);
+  }
+  return ids;
+}
+
 std::vector<std::int32_t> byte_ids(const BpeModel& model) {
+  const std::unordered_set<std::int32_t> outside = ids_outside_vocabulary(model);
   std::vector<std::int32_t> ids(256, -1);
   for (std::size_t id = 0; id < model.tokens.size(); ++id) {
-    if (model.tokens[id].size() != 1) continue;
+    if (model.tokens[id].size() != 1 || outside.contains(static_cast<std::int32_t>(id))) continue;
     std::int32_t& byte_id = ids[static_cast<unsigned char>(model.tokens[id][0])];
     if (byte_id < 0) byte_id = static_cast<std::int32_t>(id);
   }
@@ -103,6 +112,30 @@ void check(const BpeModel& model, const TokenizerSource& source) {
   check_tokens(model, source);
   check_bytes(model, source);
   check_merges(model, source);
+}
+
+void check_is_whole(const BpeModel& model, const TokenizerSource& source) {
+  constexpr std::size_t kMaxShare = 100;  // one of so many
+  std::vector<bool> is_added(model.tokens.size(), false);
+  for (const AddedToken& token : model.added_tokens) {
+    is_added[static_cast<std::size_t>(token.id)] = true;
+  }
+  std::vector<bool> is_given(model.tokens.size(), false);
+  for (const BpeMerge& merge : model.merges) {
+    is_given[static_cast<std::size_t>(merge.result)] = true;
+  }
+  std::size_t num_long = 0;
+  std::vector<std::size_t> missing;
+  for (std::size_t id = 0; id < model.tokens.size(); ++id) {
+    if (model.tokens[id].size() < 2 || is_added[id]) continue;
+    ++num_long;
+    if (!is_given[id]) missing.push_back(id);
+  }
+  if (missing.size() * kMaxShare <= num_long) return;
+  source.fail(fmt::format(
+      "has {} merges, which give {} of its {} tokens of several bytes, and not token "
+      "{}; legal: a whole table, in which at most one in {} is given by none",
+      model.merges.size(), num_long - missing.size(), num_long, missing.front(), kMaxShare));
 }
 
 std::int32_t find_end_of_text(const BpeModel& model, const TokenizerSource& source) {

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 namespace redspine {
@@ -18,7 +19,7 @@ struct BpeMerge {
   std::int32_t rank;
 };
 
-/// A token that stands outside the merges and is found in a text by its name.
+/// A token that is found in a text by its name, before any merges.
 struct AddedToken {
   enum class Kind {
     special,  // only where the caller wants names of special tokens to be tokens
@@ -27,11 +28,19 @@ struct AddedToken {
   std::string name;
   std::int32_t id;
   Kind kind;
+  /// Merges may give it, too.
+  bool is_in_vocabulary = false;
+  // How it is found: added_tokens.h.
+  bool is_single_word = false;
+  bool takes_left_space = false;
+  bool takes_right_space = false;
+  bool is_normalized = false;
 };
 
 struct BpeModel {
   std::string pattern;              // of the pre-tokenizer, splitter.h
-  std::vector<std::string> tokens;  // [id] bytes, for an added token its name; empty: no token
+  std::vector<std::string> tokens;  // [id] bytes; of an added token outside the vocabulary its
+                                    // name; empty: no token
   std::vector<BpeMerge> merges;     // in order of rank
   std::vector<AddedToken> added_tokens;
   bool is_whole_piece_first = false;  // a piece that is a token is left whole, merges or not
@@ -51,12 +60,19 @@ struct TokenizerSource {
 /// what they say and are ordered, and added tokens are tokens.
 void check(const BpeModel& model, const TokenizerSource& source);
 
+/// ConfigError where more than a hundredth of the tokens of several bytes are given by no merge, as
+/// in a table that was cut. Published tables have a few such: special ones not marked as added.
+void check_is_whole(const BpeModel& model, const TokenizerSource& source);
+
 /// The end of text among added tokens by its usual names: <|endoftext|> (GPT-2),
 /// <|end_of_text|> (Llama 3), </s>. ConfigError if there is none.
 std::int32_t find_end_of_text(const BpeModel& model, const TokenizerSource& source);
 
 /// The largest number of ids that files are accepted with.
 inline constexpr std::int32_t kMaxVocabSize = std::int32_t{1} << 22;
+
+/// Ids of added tokens that no merge knows.
+std::unordered_set<std::int32_t> ids_outside_vocabulary(const BpeModel& model);
 
 /// Ids of the 256 single bytes. [byte]; -1 where a byte is no token.
 std::vector<std::int32_t> byte_ids(const BpeModel& model);

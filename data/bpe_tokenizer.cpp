@@ -17,24 +17,13 @@ BpeModel checked(BpeModel model, const TokenizerSource& source) {
   return model;
 }
 
-std::vector<AddedToken> searched_tokens(const BpeModel& model, SpecialTokens special_tokens) {
-  std::vector<AddedToken> tokens;
-  for (const AddedToken& token : model.added_tokens) {
-    if (token.kind == AddedToken::Kind::always || special_tokens == SpecialTokens::as_ids) {
-      tokens.push_back(token);
-    }
-  }
-  return tokens;
-}
-
 std::unordered_map<std::string_view, std::int32_t> whole_pieces_of(const BpeModel& model) {
   std::unordered_map<std::string_view, std::int32_t> ids;
   if (!model.is_whole_piece_first) return ids;
-  std::unordered_set<std::int32_t> added;
-  for (const AddedToken& token : model.added_tokens) added.insert(token.id);
+  const std::unordered_set<std::int32_t> outside = ids_outside_vocabulary(model);
   for (std::size_t i = 0; i < model.tokens.size(); ++i) {
     const auto id = static_cast<std::int32_t>(i);
-    if (!model.tokens[i].empty() && !added.contains(id)) ids.emplace(model.tokens[i], id);
+    if (!model.tokens[i].empty() && !outside.contains(id)) ids.emplace(model.tokens[i], id);
   }
   return ids;
 }
@@ -81,7 +70,7 @@ BpeTokenizer::BpeTokenizer(BpeModel model, const TokenizerSource& source,
                            SpecialTokens special_tokens)
     : model_(checked(std::move(model), source)),
       merger_(model_),
-      added_tokens_(searched_tokens(model_, special_tokens)),
+      added_tokens_(model_.added_tokens, special_tokens),
       whole_pieces_(whole_pieces_of(model_)) {
   // A pattern that does not compile shall fail now, by name.
   idle_.push_back(std::make_unique<Workspace>(
@@ -93,14 +82,14 @@ BpeTokenizer::~BpeTokenizer() = default;
 void BpeTokenizer::encode(std::string_view document, std::vector<std::int32_t>& tokens) const {
   const Lease lease(*this);
   Workspace& workspace = *lease;
-  while (!document.empty()) {
-    const AddedTokens::Match match = added_tokens_.find(document);
-    const std::string_view text = document.substr(0, match.begin);
-    for_each_piece(text, *workspace.splitter,
-                   [&](std::string_view piece) { encode_piece(piece, text, workspace, tokens); });
-    if (match.token == nullptr) return;
-    tokens.push_back(match.token->id);
-    document.remove_prefix(match.begin + match.token->name.size());
+  for (const AddedTokens::Part& part : added_tokens_.split(document)) {
+    if (part.token != nullptr) {
+      tokens.push_back(part.token->id);
+      continue;
+    }
+    for_each_piece(part.text, *workspace.splitter, [&](std::string_view piece) {
+      encode_piece(piece, part.text, workspace, tokens);
+    });
   }
 }
 
@@ -134,7 +123,7 @@ void BpeTokenizer::merge_piece(std::string_view piece, Workspace& workspace,
 }
 
 std::size_t BpeTokenizer::cut_point(std::string_view text) const {
-  if (added_tokens_.may_have_space()) return 0;
+  if (added_tokens_.may_cross_a_cut()) return 0;
   const Lease lease(*this);
   return (*lease).splitter->cut_point(text);
 }

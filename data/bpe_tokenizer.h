@@ -49,7 +49,7 @@ class BpeTokenizer final : public Tokenizer {
 
   BpeModel model_;
   BpeMerger merger_;
-  AddedTokens added_tokens_;  // those that texts are searched for
+  AddedTokens added_tokens_;
   std::unordered_map<std::string_view, std::int32_t> whole_pieces_;  // if whole pieces come first
 
   mutable std::mutex mutex_;

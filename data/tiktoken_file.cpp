@@ -1,8 +1,11 @@
 // tiktoken's file of ranks.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <xxhash.h>
 
 #include <algorithm>
 #include <charconv>
+#include <memory>
 #include <optional>
 #include <unordered_map>
 #include <utility>
@@ -22,17 +25,20 @@ constexpr std::string_view kO200kPattern =
 
 constexpr std::size_t kMaxTokenSize = 1024;  // bytes; finding the merges takes its square
 
-/// What the file leaves out, for the encodings that are known by their number of ranks.
-struct KnownEncoding {
+/// The published tables. Any other may belong to any pattern, whatever the number of its ranks.
+struct KnownRanks {
+  std::string_view name;
   std::size_t num_ranks;
-  std::string_view pattern;
-  std::string_view end_of_text;
-  std::int32_t end_of_text_id;
+  std::uint64_t hash;  // hash_of()
+  RankEncoding encoding;
 };
-constexpr KnownEncoding kKnownEncodings[] = {
-    {100256, kCl100kPattern, "<|endoftext|>", 100257},
-    {128000, kLlama3Pattern, "<|end_of_text|>", 128001},
-    {199998, kO200kPattern, "<|endoftext|>", 199999},
+constexpr KnownRanks kKnownRanks[] = {
+    {"GPT-2", 50256, 0x38824f2c2063699b, {kGpt2Pattern, "<|endoftext|>", 50256}},
+    {"p50k", 50280, 0x80a02f24d08aa6b8, {kGpt2Pattern, "<|endoftext|>", 50256}},
+    {"cl100k", 100256, 0x6fb518802d59c138, {kCl100kPattern, "<|endoftext|>", 100257}},
+    {"o200k", 199998, 0xb44b3fb21bd7171c, {kO200kPattern, "<|endoftext|>", 199999}},
+    {"Llama 3", 128000, 0x1c315dc09dc10f54, {kLlama3Pattern, "<|end_of_text|>", 128001}},
+    {"Llama 4", 200000, 0x10ee959758ad68ed, {kO200kPattern, "<|end_of_text|>", 200001}},
 };
 
 std::optional<std::string> decode_base64(std::string_view text) {
@@ -96,48 +102,93 @@ void add_merges(BpeModel& model) {
   }
 }
 
-void add_end_of_text(std::size_t num_ranks, BpeModel& model) {
-  std::string_view name = "<|endoftext|>";
-  const auto free = std::find(model.tokens.begin(), model.tokens.end(), "");
-  auto id = static_cast<std::int32_t>(free - model.tokens.begin());
-  model.pattern = kGpt2Pattern;
-  for (const KnownEncoding& known : kKnownEncodings) {
-    if (known.num_ranks != num_ranks || model.tokens.size() != num_ranks) continue;
-    model.pattern = known.pattern;
-    name = known.end_of_text;
-    id = known.end_of_text_id;
+void add_end_of_text(const RankEncoding& encoding, BpeModel& model, const TokenizerSource& source) {
+  const auto id = static_cast<std::size_t>(encoding.end_of_text_id);
+  if (id >= model.tokens.size()) model.tokens.resize(id + 1);
+  if (!model.tokens[id].empty()) {
+    source.fail(fmt::format("has rank {}, the id of {}", id, encoding.end_of_text));
   }
-  if (static_cast<std::size_t>(id) >= model.tokens.size()) {
-    model.tokens.resize(static_cast<std::size_t>(id) + 1);
-  }
-  model.tokens[static_cast<std::size_t>(id)] = name;
-  model.added_tokens.push_back({std::string(name), id, AddedToken::Kind::special});
-  model.end_of_text = id;
+  model.tokens[id] = encoding.end_of_text;
+  model.added_tokens.push_back(
+      {std::string(encoding.end_of_text), encoding.end_of_text_id, AddedToken::Kind::special});
+  model.end_of_text = encoding.end_of_text_id;
 }
 
-}  // namespace
+std::size_t num_tokens(const BpeModel& model) {
+  return model.tokens.size() -
+         static_cast<std::size_t>(std::count(model.tokens.begin(), model.tokens.end(), ""));
+}
 
-BpeModel parse_tiktoken(std::string_view text, const TokenizerSource& source) {
+/// Of ranks and bytes, however the file spells them.
+std::uint64_t hash_of(const BpeModel& model) {
+  struct Free {
+    void operator()(XXH3_state_t* state) const { XXH3_freeState(state); }
+  };
+  const std::unique_ptr<XXH3_state_t, Free> state(XXH3_createState());
+  XXH3_64bits_reset(state.get());
+  for (std::size_t id = 0; id < model.tokens.size(); ++id) {
+    const std::string& token = model.tokens[id];
+    if (token.empty()) continue;
+    const std::uint32_t header[] = {static_cast<std::uint32_t>(id),
+                                    static_cast<std::uint32_t>(token.size())};
+    XXH3_64bits_update(state.get(), header, sizeof(header));
+    XXH3_64bits_update(state.get(), token.data(), token.size());
+  }
+  return XXH3_64bits_digest(state.get());
+}
+
+const RankEncoding& find_encoding(const BpeModel& model, const TokenizerSource& source) {
+  const std::size_t num_ranks = num_tokens(model);
+  const std::uint64_t hash = hash_of(model);
+  std::vector<std::string> names;
+  for (const KnownRanks& known : kKnownRanks) {
+    if (known.num_ranks == num_ranks && known.hash == hash) return known.encoding;
+    names.push_back(fmt::format("{} ({})", known.name, known.num_ranks));
+  }
+  source.fail(
+      fmt::format("has {} ranks, which are not those of an encoding that is known; legal: {}. The "
+                  "file does not say how text is cut into pieces: for another encoding, or a table "
+                  "that was changed, give the tokenizer.json of its model, which does",
+                  num_ranks, fmt::join(names, ", ")));
+}
+
+BpeModel read_ranks(std::string_view text, const TokenizerSource& source) {
   BpeModel model;
   model.is_whole_piece_first = true;
-  std::size_t num_ranks = 0;
   std::size_t number = 0;
   for (std::size_t begin = 0; begin < text.size();) {
     const std::size_t end = std::min(text.find('\n', begin), text.size());
     std::string_view line = text.substr(begin, end - begin);
     if (line.ends_with('\r')) line.remove_suffix(1);
     ++number;
-    if (!line.empty()) {
-      add_line(line, number, model, source);
-      ++num_ranks;
-    }
+    if (!line.empty()) add_line(line, number, model, source);
     begin = end + 1;
   }
-  if (num_ranks == 0) source.fail("has no ranks; legal: lines of bytes in base64 and a rank");
+  if (model.tokens.empty()) {
+    source.fail("has no ranks; legal: lines of bytes in base64 and a rank");
+  }
+  return model;
+}
+
+BpeModel complete(BpeModel model, const RankEncoding& encoding, const TokenizerSource& source) {
   add_merges(model);
-  add_end_of_text(num_ranks, model);
+  model.pattern = encoding.pattern;
+  add_end_of_text(encoding, model, source);
   check(model, source);
   return model;
+}
+
+}  // namespace
+
+BpeModel parse_tiktoken(std::string_view text, const TokenizerSource& source) {
+  BpeModel model = read_ranks(text, source);
+  const RankEncoding& encoding = find_encoding(model, source);
+  return complete(std::move(model), encoding, source);
+}
+
+BpeModel parse_tiktoken(std::string_view text, const RankEncoding& encoding,
+                        const TokenizerSource& source) {
+  return complete(read_ranks(text, source), encoding, source);
 }
 
 }  // namespace redspine

@@ -1,7 +1,8 @@
 // Text to token ids and back: the interface that all kinds of tokenizer share, and the loader.
 //
 // A tokenizer is immutable after loading, local to a rank, and free to be used by any number of
-// threads at once. Any bytes are text, and decoding gives them back, valid UTF-8 or not.
+// threads at once. Any bytes are text, and decoding gives them back, valid UTF-8 or not, but for
+// the white space that a token of the file takes with it (added_tokens.h).
 #pragma once
 
 #include <cstddef>

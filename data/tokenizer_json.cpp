@@ -75,11 +75,6 @@ void add_added_tokens(const Json& list, BpeModel& model, const TokenizerSource& 
     if (!name.is_string()) source.fail("added_tokens has an entry without content");
     const auto content = name.get<std::string>();
     const bool is_special = is_true(member(item, "special"));
-    for (const char* option : {"lstrip", "rstrip", "single_word"}) {
-      if (is_special || !is_true(member(item, option))) continue;
-      source.fail(
-          fmt::format("added token \"{}\" has {}; legal: tokens without it", content, option));
-    }
     const std::int32_t id = read_id(member(item, "id"), content, source);
     std::string& token = slot(model, id);
     if (!token.empty() || content.empty()) {
@@ -90,35 +85,51 @@ void add_added_tokens(const Json& list, BpeModel& model, const TokenizerSource& 
     }
     token = content;
     using Kind = AddedToken::Kind;
-    model.added_tokens.push_back({content, id, is_special ? Kind::special : Kind::always});
+    model.added_tokens.push_back({.name = content,
+                                  .id = id,
+                                  .kind = is_special ? Kind::special : Kind::always,
+                                  .is_single_word = is_true(member(item, "single_word")),
+                                  .takes_left_space = is_true(member(item, "lstrip")),
+                                  .takes_right_space = is_true(member(item, "rstrip")),
+                                  .is_normalized = is_true(member(item, "normalized"))});
   }
 }
 
-/// Adds the tokens of `vocab` but those that are added tokens already.
+/// An added token that is in the vocabulary, too, has one id in both.
+void check_id(const AddedToken& token, std::int32_t id, const TokenizerSource& source) {
+  if (token.id == id) return;
+  source.fail(
+      fmt::format("token \"{}\" has id {}, and {} as an added token", token.name, id, token.id));
+}
+
+/// Adds the tokens of `vocab`. Its bytes are what an added token is to the merges; one whose name
+/// spells none stays outside.
 Ids add_vocabulary(const Json& vocab, BpeModel& model, const TokenizerSource& source) {
   if (!vocab.is_object() || vocab.empty()) {
     source.fail("has no vocabulary; legal: an object of token names and ids");
   }
-  std::unordered_map<std::string_view, std::int32_t> added;
-  for (const AddedToken& token : model.added_tokens) added.emplace(token.name, token.id);
+  std::unordered_map<std::string_view, AddedToken*> added;
+  for (AddedToken& token : model.added_tokens) added.emplace(token.name, &token);
   Ids ids;
   for (const auto& [name, value] : vocab.items()) {
     const std::int32_t id = read_id(value, name, source);
     const auto found = added.find(name);
-    if (found != added.end()) {
-      if (found->second == id) continue;
-      source.fail(
-          fmt::format("token \"{}\" has id {}, and {} as an added token", name, id, found->second));
-    }
+    const bool is_added = found != added.end();
+    if (is_added) check_id(*found->second, id, source);
     const std::optional<std::string> bytes = read_spelling(name);
     if (!bytes || bytes->empty()) {
+      if (is_added) continue;
       source.fail(
           fmt::format("token {} is called \"{}\"; legal: characters that stand for bytes, or "
                       "an added token",
                       id, name));
     }
     std::string& token = slot(model, id);
-    if (!token.empty()) source.fail(fmt::format("two tokens have the id {}; legal: one", id));
+    if (is_added) {
+      found->second->is_in_vocabulary = true;
+    } else if (!token.empty()) {
+      source.fail(fmt::format("two tokens have the id {}; legal: one", id));
+    }
     token = *bytes;
     ids.emplace(name, id);
   }
@@ -240,6 +251,7 @@ BpeModel parse_tokenizer_json(std::string_view text, const TokenizerSource& sour
   add_merges(member(tables, "merges"), ids, model, source);
   model.end_of_text = find_end_of_text(model, source);
   check(model, source);
+  check_is_whole(model, source);
   return model;
 }
 
@@ -264,6 +276,7 @@ BpeModel parse_vocab_and_merges(std::string_view vocab, std::string_view merges,
   }
   model.end_of_text = find_end_of_text(model, source);
   check(model, source);
+  check_is_whole(model, source);
   return model;
 }
 
@@ -275,10 +288,10 @@ std::string tokenizer_json(const BpeModel& model) {
     names[static_cast<std::size_t>(token.id)] = token.name;
     added.push_back({{"id", token.id},
                      {"content", token.name},
-                     {"single_word", false},
-                     {"lstrip", false},
-                     {"rstrip", false},
-                     {"normalized", false},
+                     {"single_word", token.is_single_word},
+                     {"lstrip", token.takes_left_space},
+                     {"rstrip", token.takes_right_space},
+                     {"normalized", token.is_normalized},
                      {"special", token.kind == AddedToken::Kind::special}});
   }
   OrderedJson::object_t vocab;  // filled at its end: a look-up for each would take quadratic time

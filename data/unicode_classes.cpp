@@ -22,4 +22,12 @@ UnicodeClasses::UnicodeClasses() : classes_(0x110000, CharClass::other) {
   std::copy_n(classes_.begin(), 0x80, of_bytes_.begin());
 }
 
+bool is_word_character(char32_t code_point) {
+  const std::span<const CodePointRange> ranges = word_ranges();
+  const auto range =
+      std::lower_bound(ranges.begin(), ranges.end(), code_point,
+                       [](const CodePointRange& r, char32_t value) { return r.last < value; });
+  return range != ranges.end() && range->first <= code_point;
+}
+
 }  // namespace redspine

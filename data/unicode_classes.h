@@ -45,5 +45,9 @@ struct CodePointRange {
 std::span<const CodePointRange> letter_ranges();
 std::span<const CodePointRange> number_ranges();
 std::span<const CodePointRange> space_ranges();
+std::span<const CodePointRange> word_ranges();
+
+/// \w: letters, marks, decimal digits, and what joins words.
+bool is_word_character(char32_t code_point);
 
 }  // namespace redspine

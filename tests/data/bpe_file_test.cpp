@@ -36,6 +36,10 @@ void expect_equal(const BpeModel& model, const BpeModel& expected) {
     EXPECT_EQ(model.added_tokens[i].name, expected.added_tokens[i].name);
     EXPECT_EQ(model.added_tokens[i].id, expected.added_tokens[i].id);
     EXPECT_EQ(model.added_tokens[i].kind, expected.added_tokens[i].kind);
+    EXPECT_EQ(model.added_tokens[i].is_single_word, expected.added_tokens[i].is_single_word);
+    EXPECT_EQ(model.added_tokens[i].takes_left_space, expected.added_tokens[i].takes_left_space);
+    EXPECT_EQ(model.added_tokens[i].takes_right_space, expected.added_tokens[i].takes_right_space);
+    EXPECT_EQ(model.added_tokens[i].is_normalized, expected.added_tokens[i].is_normalized);
   }
 }
 
@@ -81,6 +85,39 @@ TEST(TokenizerJson, KeepsPatternAndKindsOfTokens) {
   model.added_tokens.push_back({"[a b]", 261, AddedToken::Kind::always});
   model.tokens.emplace_back("[a b]");
   expect_equal(parse_tokenizer_json(tokenizer_json(model), kSource), model);
+}
+
+TEST(TokenizerJson, KeepsHowAnAddedTokenIsFound) {
+  for (bool AddedToken::*const flag :
+       {&AddedToken::is_single_word, &AddedToken::takes_left_space, &AddedToken::takes_right_space,
+        &AddedToken::is_normalized}) {
+    BpeModel model = small_model();
+    model.added_tokens[0].*flag = true;
+    expect_equal(parse_tokenizer_json(tokenizer_json(model), kSource), model);
+  }
+}
+
+TEST(TokenizerJson, TakesAnAddedTokenThatMergesGive) {
+  Json json = small_json();
+  json["added_tokens"].push_back({{"id", 257}, {"content", "he"}, {"special", false}});
+  json["added_tokens"].push_back({{"id", 259}, {"content", "Ġthe"}, {"special", true}});
+  const BpeModel model = parse_tokenizer_json(json.dump(), kSource);
+  EXPECT_TRUE(model.added_tokens[1].is_in_vocabulary);
+  EXPECT_EQ(model.tokens[257], "he");
+  EXPECT_EQ(model.tokens[259], " the");  // its bytes, not its name
+  EXPECT_EQ(model.merges.size(), 4U);
+}
+
+TEST(TokenizerJson, RefusesMergesThatWereCut) {
+  for (const Json& merges : {Json::array(), Json::array({"h e"})}) {
+    Json json = small_json();
+    json["model"]["merges"] = merges;
+    const std::string message =
+        config_error_of([&] { parse_tokenizer_json(json.dump(), kSource); });
+    EXPECT_NE(message.find("tokens of several bytes, and not token 25"), std::string::npos)
+        << message;
+  }
+  EXPECT_EQ(parse_tokenizer_json(tokenizer_json(byte_model()), kSource).merges.size(), 0U);
 }
 
 TEST(TokenizerJson, ReadsMergesAsPairs) {
@@ -142,7 +179,6 @@ TEST(TokenizerJson, NamesWhatIsWrong) {
       {"/added_tokens/0/id", "5", "has id \"5\"; legal"},
       {"/added_tokens/0/content", nullptr, "an entry without content"},
       {"/added_tokens/1", {{"id", 256}, {"content", "b"}}, "\"<|endoftext|>\" has too"},
-      {"/added_tokens/1", {{"id", 261}, {"content", "x"}, {"lstrip", true}}, "has lstrip"},
   };
   for (const Case& wrong : cases) {
     Json json = small_json();
@@ -205,8 +241,20 @@ TEST(VocabAndMerges, NamesWhatIsWrong) {
   EXPECT_NE(error("", "").find("is no JSON"), std::string::npos);
 }
 
+TEST(VocabAndMerges, RefusesMergesThatWereCut) {
+  const std::string message =
+      config_error_of([] { parse_vocab_and_merges(small_vocab(), "h e\n", kSource); });
+  EXPECT_NE(message.find("has 1 merges, which give 1 of its 4 tokens of several bytes"),
+            std::string::npos)
+      << message;
+}
+
+BpeModel parse_small_tiktoken(const std::string& text) {
+  return parse_tiktoken(text, {kGpt2Pattern, "<|endoftext|>", 256}, kSource);
+}
+
 TEST(Tiktoken, MergesWhateverGivesAToken) {
-  const BpeModel model = parse_tiktoken(small_tiktoken(), kSource);
+  const BpeModel model = parse_small_tiktoken(small_tiktoken());
   EXPECT_EQ(model.tokens, small_model().tokens);
   EXPECT_EQ(model.pattern, kGpt2Pattern);
   EXPECT_EQ(model.end_of_text, 256);  // the rank that was left free
@@ -215,11 +263,31 @@ TEST(Tiktoken, MergesWhateverGivesAToken) {
   EXPECT_EQ(model.merges[0].rank, 257);
 }
 
-TEST(Tiktoken, AddsTheEndOfTextAfterTheLastRank) {
-  std::string text = small_tiktoken() + base64("zz") + " 256\n";
-  const BpeModel model = parse_tiktoken(text, kSource);
-  EXPECT_EQ(model.end_of_text, 261);
-  EXPECT_EQ(model.tokens[261], "<|endoftext|>");
+// The format names no pattern, so that another table would silently be cut as GPT-2's.
+TEST(Tiktoken, RefusesRanksThatItDoesNotKnow) {
+  std::string as_many_as_gpt2;
+  for (int id = 0; id < 256; ++id) {
+    as_many_as_gpt2 +=
+        base64(std::string(1, static_cast<char>(id))) + " " + std::to_string(id) + "\n";
+  }
+  for (int id = 256; id < 50256; ++id) {
+    const std::string token = {'x', static_cast<char>(id >> 8), static_cast<char>(id & 255)};
+    as_many_as_gpt2 += base64(token) + " " + std::to_string(id) + "\n";
+  }
+  const auto expect_refused = [](const std::string& text, const std::string& expected) {
+    const std::string message = config_error_of([&] { parse_tiktoken(text, kSource); });
+    EXPECT_NE(message.find(expected), std::string::npos) << message;
+    EXPECT_NE(message.find("legal: GPT-2 (50256), "), std::string::npos) << message;
+    EXPECT_NE(message.find("give the tokenizer.json"), std::string::npos) << message;
+  };
+  expect_refused(small_tiktoken(), "data.tokenizer: FILE: has 260 ranks, which are not");
+  expect_refused(as_many_as_gpt2, "FILE: has 50256 ranks, which are not");
+}
+
+TEST(Tiktoken, RefusesARankThatIsTheEndOfText) {
+  const std::string text = small_tiktoken() + base64("zz") + " 256\n";
+  const std::string message = config_error_of([&] { parse_small_tiktoken(text); });
+  EXPECT_NE(message.find("has rank 256, the id of <|endoftext|>"), std::string::npos) << message;
 }
 
 TEST(Tiktoken, NamesTheLineThatIsWrong) {
@@ -227,7 +295,7 @@ TEST(Tiktoken, NamesTheLineThatIsWrong) {
        {"YWI", "YWI=", "YWI= ", "YWI= -1", "YWI= x", "YWI= 1x", "= 300", " 300", "Y*I= 300",
         "YWI= 4194304", "YWI=  300", "YWI= 99999999999999999999"}) {
     const std::string message =
-        config_error_of([&] { parse_tiktoken(small_tiktoken() + wrong, kSource); });
+        config_error_of([&] { parse_small_tiktoken(small_tiktoken() + wrong); });
     EXPECT_NE(message.find("FILE: line 261 is \"" + wrong + "\"; legal"), std::string::npos)
         << message;
   }
@@ -235,7 +303,7 @@ TEST(Tiktoken, NamesTheLineThatIsWrong) {
 
 TEST(Tiktoken, NamesInconsistentRanks) {
   const auto error = [](const std::string& text) {
-    return config_error_of([&] { parse_tiktoken(text, kSource); });
+    return config_error_of([&] { parse_small_tiktoken(text); });
   };
   EXPECT_NE(error("").find("has no ranks"), std::string::npos);
   EXPECT_NE(error("\n\n").find("has no ranks"), std::string::npos);
@@ -250,14 +318,16 @@ TEST(Tiktoken, NamesInconsistentRanks) {
 TEST(LoadTokenizer, KnowsEachKindOfFileByItsContent) {
   const Scratch scratch;
   const std::string json = scratch.write("mine", "\n " + tokenizer_json(small_model()));
-  const std::string ranks = scratch.write("ranks", small_tiktoken());
   scratch.write("vocab.json", small_vocab());
   scratch.write("merges.txt", kSmallMerges);
-  for (const std::string& path : {json, ranks, scratch / ""}) {
+  for (const std::string& path : {json, scratch / ""}) {
     std::vector<std::int32_t> tokens;
     load_tokenizer(path, "key")->encode(" the", tokens);
     EXPECT_EQ(tokens, std::vector<std::int32_t>{259}) << path;
   }
+  const std::string ranks = scratch.write("ranks", small_tiktoken());
+  EXPECT_NE(config_error_of([&] { load_tokenizer(ranks, "key"); }).find("has 260 ranks"),
+            std::string::npos);
   scratch.write("tokenizer.json", tokenizer_json(byte_model()));  // goes first
   EXPECT_EQ(load_tokenizer(scratch / "", "key")->vocab_size(), 257);
 }

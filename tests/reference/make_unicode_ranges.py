@@ -1,4 +1,4 @@
-"""Writes data/unicode_ranges.cpp: the code points that tiktoken's \\p{L}, \\p{N} and \\s match.
+"""Writes data/unicode_ranges.cpp: the code points that tiktoken's \\p{L}, \\p{N}, \\s and \\w match.
 
 Run it in the environment of setup.sh when the reference tokenizers move to a newer Unicode:
     .venv/bin/python tests/reference/make_unicode_ranges.py
@@ -24,6 +24,7 @@ FOOTER = """\
 std::span<const CodePointRange> letter_ranges() { return kLetters; }
 std::span<const CodePointRange> number_ranges() { return kNumbers; }
 std::span<const CodePointRange> space_ranges() { return kSpaces; }
+std::span<const CodePointRange> word_ranges() { return kWordCharacters; }
 
 }  // namespace redspine
 """
@@ -63,6 +64,7 @@ def main():
     text += table("kLetters", matches(r"\p{L}"))
     text += table("kNumbers", matches(r"\p{N}"))
     text += table("kSpaces", matches(r"\s"))
+    text += table("kWordCharacters", matches(r"\w"))
     text += "// clang-format on\n"
     OUTPUT.write_text(text + FOOTER)
 

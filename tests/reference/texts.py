@@ -55,6 +55,17 @@ def random_texts(count, seed, code_points=None):
     return texts
 
 
+def texts_of(rng, parts, count):
+    """Texts that are joined of a few of the parts each."""
+    return ["".join(rng.choices(parts, k=rng.randint(1, 12))) for _ in range(count)]
+
+
+def every_code_point_around(name):
+    """The name between every two code points, alone and beside a space."""
+    blocks = [ALL_CODE_POINTS[i : i + 256] for i in range(0, len(ALL_CODE_POINTS), 256)]
+    return ["".join(f"{c}{name} {name}{c} " for c in map(chr, block)) for block in blocks]
+
+
 def every_code_point():
     """Each code point next to a letter, a digit, a space, punctuation and itself."""
     return [f"a{c} {c}1{c}{c}.{c}\n{c}" for c in map(chr, ALL_CODE_POINTS)]

@@ -3,18 +3,27 @@
 import base64
 import json
 import pathlib
+import random
 import re
 import tempfile
 import unittest
 
 import tiktoken
 import tiktoken_ext.openai_public as public
-from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers, trainers
 
 import texts
 import tokenizer_tool as tool
 
+END_OF_TEXT = tool.END_OF_TEXT
 NUM_RANDOM_TEXTS = 100_000
+NUM_ADDED_TOKEN_CASES = 25
+
+# Of added tokens: parts of one another, of white space, and of GPT-2's vocabulary.
+NAMES = ["<x>", "<x", "x>", ">", "x", "the", " the", " ", "  ", "\n", "\u3000", "日本", "é", "_", "a b",
+         "Ġthe", "<mask>", "\u0301", "\t<x>", END_OF_TEXT[:5], END_OF_TEXT[5:]]
+BESIDE_NAMES = [" ", " ", "\n", "\t", "\u00a0", "\u2003", "\u200b", "a", "Z", "_", "7", "²", "Ⓐ", "é",
+                "\u0301", "日", "-", ".", "'s", "<", "\x85", END_OF_TEXT]
 
 
 def pattern_of(encoding):
@@ -25,14 +34,6 @@ def pattern_of(encoding):
         return encoding()["pat_str"]
     finally:
         public.load_tiktoken_bpe = load
-
-
-def padded_ranks(num_ranks):
-    """GPT-2's ranks and as many that no text has, for formats told by the number of ranks."""
-    ranks = tool.gpt2_ranks()
-    for rank in range(len(ranks), num_ranks):
-        ranks[b"\xff\xfe" + rank.to_bytes(4, "big")] = rank
-    return ranks
 
 
 class TokenizerTest(unittest.TestCase):
@@ -70,11 +71,13 @@ class TokenizerTest(unittest.TestCase):
         theirs = [encoding.ids for encoding in tokenizer.encode_batch(documents)]
         self.expect_equal(documents, tool.encode(path, documents), theirs)
 
-    def tiktoken_file(self, ranks):
-        path = f"{self.folder}/{len(ranks)}.tiktoken"
-        lines = [f"{base64.b64encode(t).decode()} {r}\n" for t, r in ranks.items()]
-        pathlib.Path(path).write_text("".join(lines))
-        return path
+    def expect_pattern_of_tiktoken(self, name, pattern, documents):
+        """GPT-2's tables under the pattern of another encoding."""
+        encoding = tiktoken.Encoding(
+            name, pat_str=pattern, mergeable_ranks=tool.gpt2_ranks(), special_tokens={}
+        )
+        path = self.saved(tool.huggingface_gpt2(pattern), name)
+        self.expect_tiktoken(path, encoding, documents)
 
     def test_random_texts_as_tiktoken(self):
         self.expect_tiktoken(tool.GPT2_RANKS, self.tiktoken, self.random)
@@ -103,28 +106,27 @@ class TokenizerTest(unittest.TestCase):
         documents = texts.random_texts(20_000, 2, texts.ASSIGNED) + texts.HARD + [tool.jargon()]
         self.expect_huggingface(self.saved(tokenizer, "qwen2"), tokenizer, documents)
 
-    def test_cl100k_as_tiktoken(self):
-        ranks = padded_ranks(100256)
-        encoding = tiktoken.Encoding(
-            "cl100k", pat_str=pattern_of(public.cl100k_base), mergeable_ranks=ranks, special_tokens={}
-        )
+    def test_cl100k_pattern_as_tiktoken(self):
         documents = self.random + [tool.jargon(), *tool.kernel_documentation()]
-        self.expect_tiktoken(self.tiktoken_file(ranks), encoding, documents)
+        self.expect_pattern_of_tiktoken("cl100k", pattern_of(public.cl100k_base), documents)
 
-    def test_llama3_ranks_as_tiktoken(self):
-        ranks = padded_ranks(128000)
-        encoding = tiktoken.Encoding(
-            "llama3", pat_str=tool.LLAMA3_PATTERN, mergeable_ranks=ranks, special_tokens={}
-        )
-        self.expect_tiktoken(self.tiktoken_file(ranks), encoding, self.random)
+    def test_llama3_pattern_as_tiktoken(self):
+        self.expect_pattern_of_tiktoken("llama3", tool.LLAMA3_PATTERN, self.random)
 
-    def test_o200k_as_tiktoken(self):
-        ranks = padded_ranks(199998)
-        encoding = tiktoken.Encoding(
-            "o200k", pat_str=pattern_of(public.o200k_base), mergeable_ranks=ranks, special_tokens={}
-        )
+    def test_o200k_pattern_as_tiktoken(self):
         documents = texts.random_texts(20_000, 3, texts.ASSIGNED) + texts.HARD + [tool.jargon()]
-        self.expect_tiktoken(self.tiktoken_file(ranks), encoding, documents)
+        self.expect_pattern_of_tiktoken("o200k", pattern_of(public.o200k_base), documents)
+
+    def test_p50k_ranks_as_tiktoken(self):
+        ranks = tool.gpt2_ranks()
+        ranks.update({b" " * (count + 2): 50257 + count for count in range(24)})
+        encoding = tiktoken.Encoding(
+            "p50k", pat_str=public.r50k_pat_str, mergeable_ranks=ranks, special_tokens={}
+        )
+        path = f"{self.folder}/p50k.tiktoken"
+        lines = [f"{base64.b64encode(t).decode()} {r}\n" for t, r in ranks.items()]
+        pathlib.Path(path).write_text("".join(lines))
+        self.expect_tiktoken(path, encoding, self.random[:20_000])
 
     def test_vocab_and_merges_as_huggingface(self):
         tables = json.loads(self.huggingface.to_str())["model"]
@@ -134,6 +136,28 @@ class TokenizerTest(unittest.TestCase):
         lines = [" ".join(merge) + "\n" for merge in tables["merges"]]
         (folder / "merges.txt").write_text("#version: 0.2\n" + "".join(lines))
         self.expect_huggingface(folder, self.huggingface, self.random[:20_000])
+
+    def test_added_tokens_as_huggingface(self):
+        random_source = random.Random(7)
+        for number in range(NUM_ADDED_TOKEN_CASES):
+            tokenizer = tool.huggingface_gpt2()
+            names = random_source.sample(NAMES, 6)
+            tokenizer.add_tokens([tool.random_added_token(random_source, name) for name in names])
+            path = self.saved(tokenizer, f"added{number}")
+            documents = texts.texts_of(random_source, names + BESIDE_NAMES, 200)
+            for option in ("as_text", "as_ids"):
+                tokenizer.encode_special_tokens = option == "as_text"
+                theirs = [encoding.ids for encoding in tokenizer.encode_batch(documents)]
+                ours = tool.encode(path, documents, option)
+                for document, our_ids, their_ids in zip(documents, ours, theirs):
+                    self.assertEqual(our_ids, their_ids, (number, option, document))
+
+    def test_every_code_point_beside_added_tokens(self):
+        for option in ("single_word", "lstrip", "rstrip"):
+            tokenizer = tool.huggingface_gpt2()
+            tokenizer.add_tokens([AddedToken("<x>", normalized=False, **{option: True})])
+            documents = texts.every_code_point_around("<x>")
+            self.expect_huggingface(self.saved(tokenizer, option), tokenizer, documents)
 
     def test_names_of_special_tokens_where_asked(self):
         documents = ["<|endoftext|>", "a<|endoftext|> b<|endoftext|><|endoftext|>\n", "<|endoftext"]
