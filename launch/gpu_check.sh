@@ -91,7 +91,7 @@ tiny="model.num_layers=2 model.hidden_size=64 model.num_heads=4 model.ffn_size=1
   model.vocab_size=257 model.max_sequence_length=32 batch.sequence_length=32
   batch.global_batch_size=8 batch.micro_batch_size=2 optimizer.learning_rate=1e-3
   schedule.warmup_steps=2 train.steps=$steps train.log_interval=1 train.eval_interval=0
-  checkpoint.interval=0 parallel.tensor=1"
+  checkpoint.interval=0 parallel.tensor=1 data.tokenizer=bytes"
 data="data.train=[{path: $bundle/tokens/tokens}]"
 
 # train NAME RANKS KEY=VALUE ...: a run of its own, and its losses a line each in NAME.losses.

@@ -175,6 +175,7 @@ std::optional<ResumePoint> look_at_start(const RankGroup& world, const Effective
   const CheckpointStore store = unowned_store(config);
   on_rank_0(world, effective, [&] {
     check_run_directory(config.run);
+    RunLock::check_free(run_directory(config.run));
     is_empty(store);
   });
   std::optional<ResumePoint> resumed = find_start(world, effective, store, {});

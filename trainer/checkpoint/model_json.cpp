@@ -192,6 +192,9 @@ std::vector<Setting> model_options(const ModelConfig& config) {
 ModelConfig model_from_json(std::string_view json, const std::string& path) {
   const JsonReader reader(json, path);
   const std::string type = reader.string("model_type");
+  if (reader.contains("quantization_config")) {
+    reader.fail("quantization_config", "given", "none: weights of F32, F16 or BF16");
+  }
   ModelConfig config;
   if (type == "gpt2") {
     config = read_gpt2(reader);

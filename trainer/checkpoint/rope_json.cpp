@@ -44,6 +44,8 @@ void check_rope_keys(const JsonReader& rope) {
                                          "partial_rotary_factor",
                                          "finetuned"};
   for (const std::string& key : rope.keys()) {
+    // Where it is there and null, transformers takes it for false.
+    if (key == "truncate" && !rope.contains(key)) rope.fail(key, "null", "true");
     const auto* const known = std::find(std::begin(kKnown), std::end(kKnown), key);
     if (known == std::end(kKnown) && rope.contains(key)) {
       rope.fail(key, "a key that is not known", fmt::format("{}", fmt::join(kKnown, ", ")));

@@ -108,6 +108,25 @@ RunLock::RunLock(const std::string& run_directory) : path_(run_directory + "/loc
   }
 }
 
+void RunLock::check_free(const std::string& run_directory) {
+  const std::string path = run_directory + "/lock";
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) {
+    if (errno == ENOENT) return;
+    fail(path, "opening the lock");
+  }
+  const Holder self = this_process();
+  const Holder holder = read_holder(descriptor);
+  bool is_held = !is_dead(holder, self, false);
+  // A process of that number lives. Whether it is the holder shows by the kernel's lock alone,
+  // which nobody else is about to take: only then is it tried.
+  if (is_held && holder.host == self.host) {
+    is_held = ::flock(descriptor, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  }
+  ::close(descriptor);
+  if (is_held) refuse(path, holder);
+}
+
 RunLock::~RunLock() {
   // Deleted by a person, it may be another job's by now.
   if (is_current(descriptor_, path_)) ::unlink(path_.c_str());

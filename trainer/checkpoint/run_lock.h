@@ -16,6 +16,9 @@ class RunLock {
   RunLock& operator=(const RunLock&) = delete;
   ~RunLock();  // gives it back
 
+  /// ConfigError where the constructor would throw it, with nothing written or taken.
+  static void check_free(const std::string& run_directory);
+
   const std::string& takeover() const { return takeover_; }  // empty: it was free
 
  private:

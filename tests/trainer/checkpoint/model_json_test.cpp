@@ -166,6 +166,8 @@ TEST(ModelJson, KeysOfRopeThatAreNotComputedAreNamed) {
   const std::string yarn = R"("rope_parameters": {"rope_type": "yarn", "factor": 2.0, )";
   EXPECT_EQ(error(yarn + R"("truncate": false})"),
             "DIR/config.json: rope_parameters: truncate: is false; legal: true");
+  EXPECT_EQ(error(yarn + R"("truncate": null})"),
+            "DIR/config.json: rope_parameters: truncate: is null; legal: true");
   EXPECT_EQ(error(yarn + R"("partial_rotary_factor": 0.5})"),
             "DIR/config.json: rope_parameters: partial_rotary_factor: is 0.5; legal: 1");
   EXPECT_EQ(error(R"("partial_rotary_factor": 0.5)"),
@@ -191,6 +193,9 @@ TEST(ModelJson, WhatIsNotComputedIsNamed) {
             "gelu");
   EXPECT_EQ(error_with("hidden_act", "gelu", Family::llama),
             "DIR/config.json: hidden_act: is gelu; legal: silu");
+  EXPECT_EQ(error_with("quantization_config", {{"bits", 4}}, Family::llama),
+            "DIR/config.json: quantization_config: is given; legal: none: weights of F32, F16 or "
+            "BF16");
   EXPECT_EQ(error_with("head_dim", 32, Family::llama),
             "DIR/config.json: head_dim: is 32; legal: 16 = hidden_size / num_attention_heads");
   EXPECT_NE(error_with("n_head", 3, Family::gpt2).find("does not divide"), std::string::npos);

@@ -38,6 +38,28 @@ TEST(RunLock, ASecondJobIsRefusedAndToldWho) {
   EXPECT_TRUE(std::filesystem::exists(scratch / "lock"));
 }
 
+TEST(RunLock, IsLookedAtWithoutBeingTaken) {
+  const Scratch scratch;
+  const auto error = [&] { return config_error_of([&] { RunLock::check_free(scratch / ""); }); };
+  const auto refusal = [&] { return config_error_of([&] { RunLock lock(scratch / ""); }); };
+  EXPECT_EQ(error(), "no ConfigError was thrown");
+  EXPECT_FALSE(std::filesystem::exists(scratch / "lock"));
+  {
+    const RunLock lock(scratch / "");
+    const std::string text = read_file(scratch / "lock");
+    EXPECT_EQ(error(), refusal());
+    EXPECT_TRUE(error().starts_with("run.name: another job is at work")) << error();
+    EXPECT_EQ(read_file(scratch / "lock"), text);
+  }
+  scratch.write("lock", "elsewhere 1234 -\n");
+  EXPECT_EQ(error(), refusal());
+  // A process of that number lives, but is another by now.
+  const std::string stale = fmt::format("{} {} -\n", this_host(), getpid());
+  scratch.write("lock", stale);
+  EXPECT_EQ(error(), "no ConfigError was thrown");
+  EXPECT_EQ(read_file(scratch / "lock"), stale);
+}
+
 TEST(RunLock, TheLockOfAKilledProcessIsTakenOver) {
   const Scratch scratch;
   const pid_t child = fork();
