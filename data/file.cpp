@@ -27,6 +27,12 @@ File::File(std::string path, int descriptor) : path_(std::move(path)), descripto
 File::File(File&& other) noexcept
     : path_(std::move(other.path_)), descriptor_(std::exchange(other.descriptor_, -1)) {}
 
+File& File::operator=(File&& other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(descriptor_, other.descriptor_);
+  return *this;
+}
+
 File::~File() {
   if (descriptor_ >= 0) ::close(descriptor_);
 }
@@ -66,7 +72,7 @@ File File::create(const std::string& path) {
 }
 
 File File::append(const std::string& path) {
-  File file(path, ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
+  File file(path, ::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
   if (file.descriptor_ < 0) fail(path, "opening");
   return file;
 }

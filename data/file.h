@@ -20,10 +20,11 @@ class File {
   static File open_stream(const std::string& path);
   /// Creates an empty file to be written, and read back, in place of one that may be there.
   static File create(const std::string& path);
-  /// Opens a file to be written at its end; makes it where there is none.
+  /// Opens a file to be written at its end, and read back; makes it where there is none.
   static File append(const std::string& path);
 
   File(File&& other) noexcept;
+  File& operator=(File&& other) noexcept;
   File(const File&) = delete;
   File& operator=(const File&) = delete;
   ~File();

@@ -123,7 +123,7 @@ int run(const RankGroup& world, const EffectiveConfig& effective, const RunStart
   const RunEnd end = run_training(
       trainer, config,
       {.run_id = start.store.run_id(), .settings = settings_of(config), .resumed = start.resumed},
-      {.saver = saver, .watch = watch});
+      {.saver = saver, .store = start.store, .watch = watch});
   return end == RunEnd::stopped ? kExitStopped : kExitDone;
 }
 

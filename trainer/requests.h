@@ -14,8 +14,16 @@
 
 namespace redspine {
 
-enum class Request { sigterm, sigusr1, stop_file, allocation_end, save_file, failed_save };
-inline constexpr std::size_t kNumRequests = 6;
+enum class Request {
+  sigterm,
+  sigusr1,
+  stop_file,
+  allocation_end,
+  save_file,
+  failed_save,
+  lost_directory
+};
+inline constexpr std::size_t kNumRequests = 7;
 
 /// How many ranks have seen each request.
 struct Requests {

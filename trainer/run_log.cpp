@@ -47,6 +47,16 @@ void RunLog::record_stop(std::int64_t step, const std::string& cause) {
   outputs_->console.say(fmt::format("stopped after step {} on request ({})", step, cause));
 }
 
+void RunLog::say(const std::string& text) {
+  if (outputs_) outputs_->console.say(text);
+}
+
+bool RunLog::is_lost() const { return outputs_ && outputs_->metrics.is_lost(); }
+
+void RunLog::restore() {
+  if (outputs_) outputs_->metrics.restore();
+}
+
 void RunLog::sync() {
   if (outputs_) outputs_->metrics.sync();
 }

@@ -23,8 +23,14 @@ class RunLog {
   void record(const SaveReport& report);
   void record_resume(std::int64_t step, const std::string& directory);
   void record_stop(std::int64_t step, const std::string& cause);
+  /// On the console alone.
+  void say(const std::string& text);
   /// Returns once metrics.jsonl is on the medium.
   void sync();
+  /// Whether metrics.jsonl or its folder was deleted, or is another file by now.
+  bool is_lost() const;
+  /// Writes a metrics.jsonl that was deleted again, as it was. Throws Error where there is another.
+  void restore();
 
  private:
   struct Outputs {

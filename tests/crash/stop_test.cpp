@@ -184,16 +184,22 @@ TEST(Request, ASecondJobInTheSameRunIsRefusedAndTheFirstGoesOn) {
   EXPECT_NE(third.errors.find("took over the lock of process"), std::string::npos) << third.errors;
 }
 
-TEST(Request, ResumeNoneStartsAnewAndLosesNoCheckpoint) {
+TEST(Request, ResumeNoneStartsAnewAndLosesNoCheckpointThatIsAhead) {
   const CheckpointScene run;
   ASSERT_EQ(run.train({.settings = "train.steps=4"}).exit_code, 0);
   const std::vector<std::string> expected = run.trained();
-  const Ended ended = run.train({.settings = "train.steps=4 checkpoint.resume=none"});
+  const Ended ended = run.train({.settings = "train.steps=2 checkpoint.resume=none"});
   ASSERT_EQ(ended.exit_code, 0) << ended.errors;
   EXPECT_NE(ended.output.find("starting at step 0"), std::string::npos);
+  EXPECT_EQ(run.names(),
+            (std::vector<std::string>{"step_00000001", "step_00000002", "step_00000003.aside-1",
+                                      "step_00000004.aside-1"}));
+  // They go like others once `keep` newer ones have come as far.
+  ASSERT_EQ(run.train({.settings = "train.steps=4"}).exit_code, 0);
   EXPECT_EQ(run.trained(), expected);
-  EXPECT_EQ(run.names(), (std::vector<std::string>{"step_00000003", "step_00000003.aside-1",
-                                                   "step_00000004", "step_00000004.aside-1"}));
+  EXPECT_EQ(run.names(), (std::vector<std::string>{"step_00000002", "step_00000003",
+                                                   "step_00000004", "step_00000004.aside-1"}))
+      << "step 2 is where it resumed from";
 }
 
 TEST(Request, ResumeFromADirectoryOfAnotherRunGoesOnFromThere) {
@@ -207,7 +213,7 @@ TEST(Request, ResumeFromADirectoryOfAnotherRunGoesOnFromThere) {
   ASSERT_EQ(ended.exit_code, 0) << ended.errors;
   EXPECT_EQ(run.hashes(6, "second"), run.hashes(6));
   EXPECT_EQ(run.steps(), (std::vector<std::int64_t>{1, 2, 3, 4, 5, 6})) << "nothing of it went";
-  EXPECT_EQ(run.steps("second"), (std::vector<std::int64_t>{6}));
+  EXPECT_EQ(run.steps("second"), (std::vector<std::int64_t>{5, 6})) << "5 is known to be good";
 }
 
 TEST(Request, RotationKeepsWhatIsForeign) {

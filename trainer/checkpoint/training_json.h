@@ -19,6 +19,9 @@ struct TrainingProgress {
   std::int64_t num_skipped_in_a_row = 0;
   bool is_evaluation_pending = false;  // a stop came before the evaluation of this step
 
+  /// The newest one that changed the weights. What was saved before it is known to be good.
+  std::int64_t last_applied_step() const { return step - num_skipped_in_a_row; }
+
   bool operator==(const TrainingProgress&) const = default;
 };
 
