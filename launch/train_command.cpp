@@ -108,6 +108,7 @@ int run(const RankGroup& world, const EffectiveConfig& effective, const RunStart
     const Requests requests = agree_on(watch.poll(), world);
     if (requests.stops()) return end_at_start(world, requests, watch);
   }
+  take_over_directory(world, effective, start);
   std::optional<std::string> resumed_from;
   if (start.resumed) resumed_from = start.resumed->directory;
   // A run that saves at its end alone has no training to go on with meanwhile, and needs no memory
