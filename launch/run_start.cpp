@@ -122,6 +122,7 @@ void refuse_incompatible(const ResumePoint& resumed, const Config& config) {
 /// A run that had checkpoints and has none is more likely to lack a file system than to be wanted
 /// anew.
 void refuse_lost_checkpoints(const Config& config, const CheckpointStore& store) {
+  if (!std::filesystem::is_regular_file(metrics_path(config.run))) return;
   std::ifstream metrics(metrics_path(config.run));
   for (std::string line; std::getline(metrics, line);) {
     if (!line.starts_with(R"({"kind":"checkpoint",)")) continue;

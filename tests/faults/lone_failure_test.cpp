@@ -1,6 +1,6 @@
 // One rank fails and the others do not: the whole job ends within seconds, names the rank and the
 // cause, and leaves no process behind. Rank 1 differs by its working directory, where all paths of
-// the configuration begin, as hosts without a common file system differ.
+// the configuration begin, as hosts differ that have no more in common than the run's directory.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -20,10 +20,13 @@ namespace fs = std::filesystem;
 constexpr double kMaxSeconds = 30.0;
 constexpr const char* kEndless = "--set train.steps=1000000 schedule.decay_steps=1000000";
 
-/// A scene whose folder `other` holds the same once more.
+/// A scene whose folder `other` holds the same once more, but for runs.
 class LoneFailure : public ::testing::Test {
  protected:
-  LoneFailure() { add_other(); }
+  LoneFailure() {
+    add_other();
+    fs::create_directory_symlink("../runs", scene_.path("other/runs"));
+  }
 
   void add_other() const {
     fs::create_directories(scene_.path("other"));
