@@ -16,6 +16,9 @@ namespace redspine {
 /// Thrown by agree() on every rank alike, after the mistakes were told.
 struct Refused {};
 
+/// The same mistakes under `key`: those that were found in what it names.
+ConfigError under_key(const std::string& key, const ConfigError& error);
+
 /// Collective. `mistakes` is what this rank found, or empty. Where any rank found some, the lowest
 /// of them tells its own and all throw Refused.
 void refuse_together(const RankGroup& world, const std::string& mistakes);

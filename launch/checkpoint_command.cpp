@@ -8,6 +8,7 @@
 #include <cstdio>
 
 #include "launch/nearest.h"
+#include "tensor/printable.h"
 
 namespace redspine {
 namespace {
@@ -50,9 +51,8 @@ int run_checkpoint(Words words) {
     return kExitDone;
   }
   fmt::print(stderr,
-             "redspine: checkpoint {}: unknown command; nearest: {}; all: redspine checkpoint "
-             "--help\n",
-             name, nearest_word(name, known));
+             "redspine: checkpoint {}: unknown command{}; all: redspine checkpoint --help\n",
+             one_line(name, kMaxExcerpt), nearest_word(name, known));
   return kExitMistake;
 }
 

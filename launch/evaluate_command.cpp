@@ -17,6 +17,7 @@
 #include "launch/job.h"
 #include "launch/scalars.h"
 #include "launch/trained_model.h"
+#include "tensor/printable.h"
 #include "trainer/checkpoint/loader.h"
 #include "trainer/evaluator.h"
 
@@ -99,9 +100,9 @@ int read_tensor_degree(const po::variables_map& values, const ModelConfig& confi
     }
   }
   if (std::find(legal.begin(), legal.end(), degree) == legal.end()) {
-    throw ConfigError("--tensor",
-                      fmt::format("is {}; legal for {} ranks and {} heads: {}", degree, world_size,
-                                  config.num_heads, fmt::join(legal, ", ")));
+    throw ConfigError("--tensor", fmt::format("is {}; legal for {} and {}: {}", degree,
+                                              counted(world_size, "rank"), config.num_heads,
+                                              fmt::join(legal, ", ")));
   }
   return static_cast<int>(degree);
 }

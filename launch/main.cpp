@@ -10,6 +10,7 @@
 #include "launch/nearest.h"
 #include "launch/version.h"
 #include "tensor/error.h"
+#include "tensor/printable.h"
 
 namespace redspine {
 namespace {
@@ -58,8 +59,8 @@ int run(Words words) {
   }
   std::vector<std::string> known = {"--version", "--help"};
   for (const Command& command : commands()) known.push_back(command.name);
-  fmt::print(stderr, "redspine: {}: unknown command; nearest: {}; all: redspine --help\n", name,
-             nearest_word(name, known));
+  fmt::print(stderr, "redspine: {}: unknown command{}; all: redspine --help\n",
+             one_line(name, kMaxExcerpt), nearest_word(name, known));
   return kExitMistake;
 }
 
@@ -71,10 +72,10 @@ int main(int argc, char** argv) {
     const std::vector<std::string> words(argv + 1, argv + argc);
     return redspine::run(words);
   } catch (const redspine::ConfigError& error) {
-    fmt::print(stderr, "redspine: {}\n", error.what());
+    fmt::print(stderr, "redspine: {}\n", redspine::printable_lines(error.what()));
     return redspine::kExitMistake;
   } catch (const std::exception& error) {
-    fmt::print(stderr, "redspine: {}\n", error.what());
+    fmt::print(stderr, "redspine: {}\n", redspine::printable_lines(error.what()));
     return redspine::kExitFailed;
   }
 }

@@ -19,6 +19,7 @@
 
 #include "launch/agree.h"
 #include "tensor/error.h"
+#include "tensor/printable.h"
 
 namespace redspine {
 namespace {
@@ -193,16 +194,17 @@ ThreadPlan plan_threads(std::span<const RankCpus> ranks) {
     const int num_available = within_quota(static_cast<std::size_t>(num_launcher_cpus));
     if (num_threads > num_usable) {
       plan.warnings.push_back(fmt::format(
-          "{} ranks on {} compute with {} threads in all, but may use {} CPUs there: they will "
-          "wait for one another; start fewer ranks or set OMP_NUM_THREADS",
-          members.size(), host, num_threads, num_usable));
+          "{} on {} {} with {} in all, but may use {} there: they will wait for one another; start "
+          "fewer ranks or set OMP_NUM_THREADS",
+          counted(members.size(), "rank"), host, members.size() == 1 ? "computes" : "compute",
+          counted(num_threads, "thread"), counted(num_usable, "CPU")));
     }
     if (num_available > num_usable) {
       plan.warnings.push_back(fmt::format(
-          "ranks on {} are bound to {} of the {} CPUs that mpirun may use there: --bind-to none "
+          "ranks on {} are bound to {} of the {} that mpirun may use there: --bind-to none "
           "lets them share all, --map-by slot:PE=N --bind-to core gives each N of its own; "
           "OMP_NUM_THREADS says that the few are meant",
-          host, num_usable, num_available));
+          host, num_usable, counted(num_available, "CPU")));
     }
   }
   return plan;

@@ -10,8 +10,8 @@
 
 #include "data/document_index.h"
 #include "data/token_file.h"
-#include "launch/printable.h"
 #include "tensor/error.h"
+#include "tensor/printable.h"
 
 namespace redspine {
 namespace {

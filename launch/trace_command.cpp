@@ -14,7 +14,7 @@
 #include "data/tokenizer.h"
 #include "launch/command.h"
 #include "launch/config_file.h"
-#include "launch/printable.h"
+#include "tensor/printable.h"
 
 namespace redspine {
 namespace {

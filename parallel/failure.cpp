@@ -5,13 +5,15 @@
 #include <cstdio>
 #include <sstream>
 
+#include "tensor/printable.h"
+
 namespace redspine {
 
 void tell(const RankGroup& world, const std::string& text) {
   std::istringstream lines(text);
   std::string all;
   for (std::string line; std::getline(lines, line);) {
-    all += fmt::format("[rank {} @ {}] {}\n", world.rank(), RankGroup::host_name(), line);
+    all += fmt::format("[rank {} @ {}] {}\n", world.rank(), RankGroup::host_name(), one_line(line));
   }
   // One write, so that the launcher does not mix the lines of several ranks.
   std::fwrite(all.data(), 1, all.size(), stderr);

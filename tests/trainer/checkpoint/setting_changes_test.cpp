@@ -38,5 +38,14 @@ TEST(SettingChanges, AKeyThatTheCheckpointDoesNotKnowIsNone) {
   EXPECT_TRUE(changed_settings({}, {{"optimizer.beta1", "0.9"}}).empty());
 }
 
+TEST(SettingChanges, ANumberThatEarlierVersionsSpelledInAnotherWayIsNone) {
+  EXPECT_TRUE(
+      changed_settings({{"optimizer.epsilon", "1e-08"}}, {{"optimizer.epsilon", "1.0e-08"}})
+          .empty());
+  EXPECT_EQ(changed_settings({{"optimizer.epsilon", "1e-08"}}, {{"optimizer.epsilon", "1.0e-07"}})
+                .size(),
+            1U);
+}
+
 }  // namespace
 }  // namespace redspine
