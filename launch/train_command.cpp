@@ -19,6 +19,7 @@
 #include "trainer/checkpoint/saver.h"
 #include "trainer/memory_plan.h"
 #include "trainer/requests.h"
+#include "trainer/schedule.h"
 #include "trainer/training_run.h"
 
 namespace redspine {
@@ -50,6 +51,17 @@ Order read_order(Words words, int world_size) {
   return {
       .effective = load_config(values["config"].as<std::string>(), settings_of(values), world_size),
       .is_dry_run = values.contains("dry-run")};
+}
+
+void tell_warnings(const RankGroup& world, const JobThreads& threads,
+                   const EffectiveConfig& effective) {
+  tell_warnings(world, threads);
+  if (world.rank() != 0) return;
+  const ConfigError warnings =
+      with_places(ConfigError(schedule_warnings(effective.config)), effective);
+  for (const Mistake& warning : warnings.mistakes()) {
+    tell(world, "warning: " + warning.text);
+  }
 }
 
 /// Hosts without a common file system may hold different versions of a file. `text` is what this
@@ -141,14 +153,15 @@ int train(const MpiSession& session, const StopSignals& signals, Words words) {
     return true;
   });
   const auto device = agree_on_device(session, order.effective, threads);
-  const std::string devices = describe_devices(world, *device) +
-                              to_string(plan_memory(config, world, device->kind())) + '\n';
+  const std::string plan = describe_devices(world, *device) +
+                           to_string(plan_memory(config, world, device->kind())) + '\n' +
+                           describe_schedule(config);
   if (order.is_dry_run) {
     const auto resumed = look_at_start(world, order.effective);
-    tell_warnings(world, threads);
+    tell_warnings(world, threads, order.effective);
     if (world.rank() == 0) {
       fmt::print("{}\n{}{}", to_yaml_with_origins(order.effective),
-                 describe_layout(config, threads.hosts, threads.plan.num_threads), devices);
+                 describe_layout(config, threads.hosts, threads.plan.num_threads), plan);
       tell_start(resumed, config, world);
     }
     return kExitDone;
@@ -156,9 +169,9 @@ int train(const MpiSession& session, const StopSignals& signals, Words words) {
   RequestWatch watch(run_directory(config.run), world.rank(), signals);
   const RunStart start = start_run(world, order.effective, watch);
   if (start.requests.stops()) return end_at_start(world, start.requests, watch);
-  tell_warnings(world, threads);
+  tell_warnings(world, threads, order.effective);
   if (world.rank() == 0) {
-    fmt::print("{}", devices);
+    fmt::print("{}", plan);
     std::fflush(stdout);
   }
   const TrainingProgress progress =

@@ -8,6 +8,8 @@
 #include <cmath>
 #include <cstdio>
 
+#include "tensor/printable.h"
+
 namespace redspine {
 namespace {
 
@@ -42,7 +44,7 @@ void Console::clear_progress() {
 
 void Console::say(const std::string& text) {
   clear_progress();
-  fmt::print("{}\n", text);
+  fmt::print("{}\n", one_line(text));
   std::fflush(stdout);
 }
 
@@ -50,8 +52,8 @@ void Console::show(const StepReport& report) {
   // The first steps are slower than the rest, so the average starts from the newest value.
   constexpr double kKeep = 0.9;
   ++num_shown_;
-  mean_seconds_ =
-      num_shown_ <= 2 ? report.seconds : kKeep * mean_seconds_ + (1.0 - kKeep) * report.seconds;
+  const double seconds = report.seconds / static_cast<double>(report.num_steps);
+  mean_seconds_ = num_shown_ <= 2 ? seconds : kKeep * mean_seconds_ + (1.0 - kKeep) * seconds;
   const double left = mean_seconds_ * static_cast<double>(num_steps_ - report.step);
   const std::string line = fmt::format(
       "step {:>{}}/{}  loss {:.4f}  grad norm {:.3f}  lr {:.2e}  {:.0f} tokens/s  left {}{}",

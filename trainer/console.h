@@ -28,7 +28,7 @@ class Console {
   std::int64_t num_steps_;
   bool is_terminal_;
   bool has_progress_ = false;
-  std::int64_t num_shown_ = 0;  // steps
+  std::int64_t num_shown_ = 0;  // lines of steps
   double mean_seconds_ = 0.0;   // of a step, exponential average; for the remaining time
 };
 

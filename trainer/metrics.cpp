@@ -29,9 +29,12 @@ bool stays(const nlohmann::json& line, const TrainConfig& config, std::int64_t l
     return false;
   }
   const auto step = line["step"].get<std::int64_t>();
-  const std::string kind = line.value("kind", "");
-  if (kind == "validation" && !config.is_evaluation_due(step)) return step < last_step;
-  if (kind == "train" && line.value("applied", true) && !config.is_log_due(step)) {
+  // The file may say anything by now; a value of another type is equal to none of these.
+  const auto says = [&line](const char* key, const nlohmann::json& value) {
+    return line.contains(key) && line[key] == value;
+  };
+  if (says("kind", "validation") && !config.is_evaluation_due(step)) return step < last_step;
+  if (says("kind", "train") && !says("applied", false) && !config.is_log_due(step)) {
     return step < last_step;
   }
   return step <= last_step;

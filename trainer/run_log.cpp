@@ -16,10 +16,13 @@ RunLog::RunLog(const Config& config, std::optional<std::int64_t> resumed_step, i
 
 void RunLog::record(const StepReport& report) {
   if (!outputs_) return;
+  const StepReport line = untold_ ? with_times_of(*untold_, report) : report;
+  untold_ = line;
   if (report.applied && !config_.train.is_log_due(report.step)) return;
-  outputs_->metrics.write(report);
+  untold_.reset();
+  outputs_->metrics.write(line);
   if (!report.applied) outputs_->metrics.write_skipped_step(report.step);
-  outputs_->console.show(report);
+  outputs_->console.show(line);
 }
 
 void RunLog::record(const ValidationReport& report) {

@@ -18,6 +18,7 @@ class RunLog {
   /// `config` outlives it. Goes on after `resumed_step`, or starts anew.
   RunLog(const Config& config, std::optional<std::int64_t> resumed_step, int rank);
 
+  /// A line where one is due; its times are those of all steps since the line before.
   void record(const StepReport& report);
   void record(const ValidationReport& report);
   void record(const SaveReport& report);
@@ -36,6 +37,7 @@ class RunLog {
 
   const Config& config_;
   std::optional<Outputs> outputs_;
+  std::optional<StepReport> untold_;  // of the steps since the last line
 };
 
 }  // namespace redspine
