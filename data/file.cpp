@@ -20,6 +20,11 @@ namespace {
   throw Error(fmt::format("{}: {} failed: {}", path, action, std::strerror(errno)));
 }
 
+std::string folder_of(const std::string& path) {
+  const std::string parent = std::filesystem::path(path).parent_path().string();
+  return parent.empty() ? "." : parent;
+}
+
 }  // namespace
 
 File::File(std::string path, int descriptor) : path_(std::move(path)), descriptor_(descriptor) {}
@@ -128,15 +133,44 @@ void File::sync() {
   if (::fsync(descriptor_) != 0) fail(path_, "fsync");
 }
 
+PathKind look_at(const std::string& path, const std::string& key) {
+  struct stat status = {};
+  if (::stat(path.c_str(), &status) == 0) {
+    return S_ISDIR(status.st_mode) ? PathKind::folder : PathKind::other;
+  }
+  if (errno == ENOENT || errno == ENOTDIR) return PathKind::nothing;
+  throw ConfigError(key, fmt::format("{}: cannot be reached: {}", path, std::strerror(errno)));
+}
+
+bool exists(const std::string& path, const std::string& key) {
+  return look_at(path, key) != PathKind::nothing;
+}
+
+void prepare_output(const std::string& path, const std::string& key) {
+  const auto refuse = [&](int code) {
+    throw ConfigError(key, fmt::format("{}: cannot be written: {}", path, std::strerror(code)));
+  };
+  const std::string folder = folder_of(path);
+  std::error_code failure;
+  std::filesystem::create_directories(folder, failure);
+  if (failure) refuse(failure.value());
+  if (::access(folder.c_str(), W_OK | X_OK) != 0) refuse(errno);
+  // The name under which it is written first is longer.
+  look_at(path + ".partial", key);
+}
+
 void rename_file(const std::string& from, const std::string& to) {
   std::error_code code;
   std::filesystem::rename(from, to, code);
   if (code) throw Error(fmt::format("{}: renaming to {} failed: {}", from, to, code.message()));
 }
 
+void remove_file(const std::string& path) {
+  if (::unlink(path.c_str()) != 0 && errno != ENOENT) fail(path, "deleting");
+}
+
 void sync_folder_of(const std::string& path) {
-  const std::string parent = std::filesystem::path(path).parent_path().string();
-  const std::string folder = parent.empty() ? std::string(".") : parent;
+  const std::string folder = folder_of(path);
   const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor < 0) fail(folder, "opening");
   const int result = ::fsync(descriptor);

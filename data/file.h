@@ -51,8 +51,24 @@ class File {
   int descriptor_;  // -1: moved from
 };
 
+/// What there is at a path, links followed.
+enum class PathKind { nothing, folder, other };
+
+/// ConfigError under `key` where the system does not tell: no permission, a circle of links, a name
+/// that is too long.
+PathKind look_at(const std::string& path, const std::string& key);
+/// Whether there is anything; likewise.
+bool exists(const std::string& path, const std::string& key);
+
+/// Before the work whose result `path` is to hold, a file or a folder: makes the folder that it is
+/// to lie in. ConfigError under `key` where that, or writing there, is not possible.
+void prepare_output(const std::string& path, const std::string& key);
+
 /// Renames, in place of a file that may be there; an Error names both.
 void rename_file(const std::string& from, const std::string& to);
+
+/// Deletes a file where there is one; an Error names it.
+void remove_file(const std::string& path);
 
 /// Makes the names in the folder of `path` (created, renamed, removed ones) durable.
 void sync_folder_of(const std::string& path);

@@ -4,9 +4,12 @@
 #include <glob.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <system_error>
 
+#include "data/file.h"
 #include "tensor/error.h"
 
 namespace redspine {
@@ -24,9 +27,10 @@ std::vector<std::string> files_in(const std::string& folder) {
   for (; !code && at != fs::recursive_directory_iterator(); at.increment(code)) {
     if (is_hidden(at->path())) {
       at.disable_recursion_pending();
-    } else if (at->is_regular_file()) {
+    } else if (at->is_regular_file(code)) {
       files.push_back(at->path().string());
     }
+    if (code) break;
   }
   if (code) {
     throw ConfigError("", fmt::format("{}: cannot be listed: {}", folder, code.message()));
@@ -38,13 +42,12 @@ std::vector<std::string> files_in(const std::string& folder) {
 
 std::vector<std::string> files_of(const std::string& input) {
   if (input == "-") return {input};
-  std::error_code code;
-  const fs::file_status status = fs::status(input, code);
-  if (fs::is_directory(status)) return files_in(input);
-  if (fs::exists(status)) return {input};
+  const PathKind kind = look_at(input, "");
+  if (kind == PathKind::folder) return files_in(input);
+  if (kind == PathKind::other) return {input};
   std::vector<std::string> files;
-  for (const std::string& match : match_glob(input)) {
-    if (!fs::is_directory(match)) {
+  for (const std::string& match : match_glob(input, "")) {
+    if (look_at(match, "") != PathKind::folder) {
       files.push_back(match);
       continue;
     }
@@ -88,14 +91,24 @@ std::int64_t total_size(const std::vector<std::string>& paths) {
   return size;
 }
 
-std::vector<std::string> match_glob(const std::string& pattern) {
+std::vector<std::string> match_glob(const std::string& pattern, const std::string& key) {
   glob_t found = {};
-  std::vector<std::string> names;
   // Unsorted: glob() would sort by the user's locale.
-  if (::glob(pattern.c_str(), GLOB_NOSORT, nullptr, &found) == 0) {
-    names.assign(found.gl_pathv, found.gl_pathv + found.gl_pathc);
+  errno = 0;
+  int result = ::glob(pattern.c_str(), GLOB_NOSORT | GLOB_ERR, nullptr, &found);
+  const int failure = errno;
+  if (result == GLOB_ABORTED && failure == ENOENT) {
+    // A folder that is not there, or a link to none, is no reason to leave out the others.
+    ::globfree(&found);
+    result = ::glob(pattern.c_str(), GLOB_NOSORT, nullptr, &found);
   }
+  std::vector<std::string> names;
+  if (result == 0) names.assign(found.gl_pathv, found.gl_pathv + found.gl_pathc);
   ::globfree(&found);
+  if (result != 0 && result != GLOB_NOMATCH) {
+    throw ConfigError(key, fmt::format("{}: a folder on the way cannot be listed: {}", pattern,
+                                       std::strerror(failure)));
+  }
   std::sort(names.begin(), names.end());
   return names;
 }

@@ -17,6 +17,7 @@ std::vector<std::string> find_inputs(const std::vector<std::string>& inputs);
 std::int64_t total_size(const std::vector<std::string>& paths);
 
 /// What `pattern` matches as a glob of the shell, in byte order, whatever the user's locale.
-std::vector<std::string> match_glob(const std::string& pattern);
+/// ConfigError under `key` where a folder that it leads into cannot be listed.
+std::vector<std::string> match_glob(const std::string& pattern, const std::string& key);
 
 }  // namespace redspine

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "data/token_type.h"
+#include "tensor/error.h"
 
 namespace redspine {
 namespace {
@@ -20,21 +21,26 @@ namespace {
 namespace fs = std::filesystem;
 
 /// The shards of `prefix`, of whatever number, that end in `ending`.
-std::vector<fs::path> shards_of(const std::string& prefix, std::string_view ending) {
+std::vector<std::string> shards_of(const std::string& prefix, std::string_view ending) {
   const fs::path as_path(prefix);
   const std::string stem = as_path.filename().string() + "_";
   const fs::path folder = as_path.parent_path().empty() ? fs::path(".") : as_path.parent_path();
-  std::vector<fs::path> shards;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
-    const std::string file = entry.path().filename().string();
+  std::vector<std::string> shards;
+  std::error_code code;
+  fs::directory_iterator at(folder, code);
+  for (; !code && at != fs::directory_iterator(); at.increment(code)) {
+    const std::string file = at->path().filename().string();
     std::string_view number = file;
     if (!number.starts_with(stem) || !number.ends_with(ending)) continue;
     number.remove_prefix(stem.size());
     number.remove_suffix(std::min(ending.size(), number.size()));
     const auto is_digit = [](unsigned char c) { return std::isdigit(c) != 0; };
     if (number.size() >= 6 && std::all_of(number.begin(), number.end(), is_digit)) {
-      shards.push_back(entry.path());
+      shards.push_back(at->path().string());
     }
+  }
+  if (code) {
+    throw Error(fmt::format("{}: listing it failed: {}", folder.string(), code.message()));
   }
   return shards;
 }
@@ -97,7 +103,7 @@ void LlmcWriter::prepare() {
 }
 
 void LlmcWriter::retract() {
-  for (const fs::path& shard : shards_of(options_.prefix, ".bin")) fs::remove(shard);
+  for (const std::string& shard : shards_of(options_.prefix, ".bin")) remove_file(shard);
   sync_folder_of(options_.prefix);
 }
 
@@ -106,7 +112,7 @@ void LlmcWriter::publish() {
     rename_file(partial(shard_path(shard)), shard_path(shard));
   }
   // What is left is of a longer run that was interrupted.
-  for (const fs::path& shard : shards_of(options_.prefix, partial(".bin"))) fs::remove(shard);
+  for (const std::string& shard : shards_of(options_.prefix, partial(".bin"))) remove_file(shard);
   sync_folder_of(options_.prefix);
   is_published_ = true;
 }

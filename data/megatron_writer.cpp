@@ -97,7 +97,7 @@ void MegatronWriter::write_offsets(File& index) {
 }
 
 void MegatronWriter::retract() {
-  std::filesystem::remove(idx_path_);
+  remove_file(idx_path_);
   sync_folder_of(idx_path_);
 }
 

@@ -4,14 +4,13 @@
 #include <xxhash.h>
 
 #include <chrono>
-#include <filesystem>
 #include <limits>
 #include <memory>
 #include <span>
 #include <string_view>
-#include <system_error>
 #include <utility>
 
+#include "data/file.h"
 #include "data/inputs.h"
 #include "data/llmc_writer.h"
 #include "data/megatron_writer.h"
@@ -60,21 +59,12 @@ EncodedBatch encode(DocumentBatch lines, const InputOptions& options, const Toke
   return encoded;
 }
 
-void make_folder_of(const std::string& prefix) {
-  const std::filesystem::path folder = std::filesystem::path(prefix).parent_path();
-  if (folder.empty()) return;
-  std::error_code code;
-  std::filesystem::create_directories(folder, code);
-  if (code) throw Error(fmt::format("{}: making it failed: {}", folder.string(), code.message()));
-}
-
 /// The one or two sets of token files that documents are shared out to.
 class Outputs {
  public:
   Outputs(const TokenizeOptions& options, std::int64_t vocab_size)
       : validation_fraction_(options.validation_fraction) {
     const bool is_split = validation_fraction_ > 0.0;
-    make_folder_of(options.output_prefix);
     add(options, options.output_prefix + (is_split ? "_train" : ""), vocab_size);
     if (is_split) add(options, options.output_prefix + "_validation", vocab_size);
     present_ = writers_.front().get();
@@ -113,7 +103,9 @@ class Outputs {
  private:
   void add(const TokenizeOptions& options, const std::string& prefix, std::int64_t vocab_size) {
     prefixes_.push_back(prefix);
-    if (options.output_format == OutputFormat::megatron) {
+    const bool is_pair = options.output_format == OutputFormat::megatron;
+    prepare_output(prefix + (is_pair ? ".bin" : "_000000.bin"), "--output");
+    if (is_pair) {
       writers_.push_back(std::make_unique<MegatronWriter>(prefix, vocab_size));
     } else {
       writers_.push_back(std::make_unique<LlmcWriter>(

@@ -4,7 +4,6 @@
 
 #include <atomic>
 #include <chrono>
-#include <filesystem>
 #include <limits>
 #include <optional>
 #include <string_view>
@@ -12,6 +11,8 @@
 
 #include "data/bpe_file.h"
 #include "data/bpe_trainer.h"
+#include "data/file.h"
+#include "data/inputs.h"
 #include "data/ordered_work.h"
 #include "launch/input_progress.h"
 
@@ -64,6 +65,11 @@ void train_tokenizer(const TokenizerTraining& training) {
     mistakes.add("--vocab-size", fmt::format("is {}; legal: 257 and above", training.vocab_size));
   }
   mistakes.throw_if_any();
+  find_inputs(training.input.inputs);  // told before anything is made
+  prepare_output(training.path, "--save-tokenizer");
+  if (look_at(training.path, "--save-tokenizer") == PathKind::folder) {
+    throw ConfigError("--save-tokenizer", training.path + ": is a folder; legal: a file");
+  }
   BpeTrainer trainer({.vocab_size = static_cast<std::int32_t>(training.vocab_size)});
   const Counted counted = count_all(training, trainer);
   const std::int64_t num_pieces = trainer.num_pieces();
@@ -72,8 +78,6 @@ void train_tokenizer(const TokenizerTraining& training) {
     ProgressLine line("joining pairs");
     model = trainer.train([&](std::int64_t done, std::int64_t wanted) { line.show(done, wanted); });
   }
-  const std::filesystem::path folder = std::filesystem::path(training.path).parent_path();
-  if (!folder.empty()) std::filesystem::create_directories(folder);
   save_tokenizer_json(model, training.path);
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
   fmt::print(

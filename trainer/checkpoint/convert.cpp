@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "data/file.h"
 #include "tensor/error.h"
 #include "trainer/checkpoint/files.h"
 #include "trainer/checkpoint/manifest.h"
@@ -51,26 +52,20 @@ std::string normal_path(const std::string& path) {
 }
 
 void check_output(const std::string& output, const std::string& partial) {
-  namespace fs = std::filesystem;
   std::error_code failure;
-  if (fs::exists(output, failure) &&
-      !(fs::is_directory(output, failure) && fs::is_empty(output, failure))) {
+  const PathKind kind = look_at(output, "--output");
+  if (kind == PathKind::other ||
+      (kind == PathKind::folder && !std::filesystem::is_empty(output, failure))) {
     throw ConfigError("--output", fmt::format("{}: is there already; legal: a new directory or an "
                                               "empty one",
                                               output));
   }
-  if (fs::exists(partial, failure)) {
+  if (exists(partial, "--output")) {
     throw ConfigError("--output", fmt::format("{}: is there, from a command that was stopped or "
                                               "still runs; delete it if it was stopped",
                                               partial));
   }
-  const fs::path parent = fs::path(output).parent_path();
-  if (parent.empty()) return;
-  fs::create_directories(parent, failure);
-  if (failure) {
-    throw ConfigError("--output", fmt::format("cannot make the directory {}: {}", parent.string(),
-                                              failure.message()));
-  }
+  prepare_output(output, "--output");
 }
 
 std::string config_json(const std::string& source, const ModelConfig& config, ElementType type) {
@@ -139,7 +134,7 @@ class Converter {
         config_json(conversion_.source, model_.config, type_of(model_.tensors.front())));
     for (const char* name : kCompanions) {
       const std::string path = conversion_.source + "/" + name;
-      if (!std::filesystem::exists(path)) continue;
+      if (!exists(path, "")) continue;
       add(name, read_text(path));
       report_.copied.emplace_back(name);
     }
