@@ -96,10 +96,9 @@ std::vector<Mistake> schedule_warnings(const Config& config) {
     warnings.add(
         "schedule.decay_steps",
         fmt::format("is {} in a run of {}: the learning rate stays at {:.3g} for the {} "
-                             "after it{}",
-                             schedule.decay_steps, counted(steps, "step"), last,
-                             counted(num_after, "step"),
-                             last == 0.0 ? ", which trains nothing" : ""));
+                    "after it{}",
+                    schedule.decay_steps, counted(steps, "step"), last, counted(num_after, "step"),
+                    last == 0.0 ? ", which trains nothing" : ""));
   }
   return warnings.all();
 }

@@ -156,12 +156,14 @@ TEST(Schedule, AWarmUpAsLongAsTheScheduleIsWarnedOf) {
 }
 
 TEST(Schedule, StepsBeyondTheScheduleAreWarnedOf) {
-  EXPECT_EQ(warnings({.warmup_steps = 2, .decay_steps = 20}, 30),
-            "schedule.decay_steps: is 20 in a run of 30 steps: the learning rate stays at 0.0001 for "
-            "the 10 steps after it");
-  EXPECT_EQ(warnings({.warmup_steps = 2, .decay_steps = 20, .min_ratio = 0.0}, 21),
-            "schedule.decay_steps: is 20 in a run of 21 steps: the learning rate stays at 0 for the "
-            "1 step after it, which trains nothing");
+  EXPECT_EQ(
+      warnings({.warmup_steps = 2, .decay_steps = 20}, 30),
+      "schedule.decay_steps: is 20 in a run of 30 steps: the learning rate stays at 0.0001 for "
+      "the 10 steps after it");
+  EXPECT_EQ(
+      warnings({.warmup_steps = 2, .decay_steps = 20, .min_ratio = 0.0}, 21),
+      "schedule.decay_steps: is 20 in a run of 21 steps: the learning rate stays at 0 for the "
+      "1 step after it, which trains nothing");
 }
 
 }  // namespace

@@ -39,12 +39,11 @@ TEST(SettingChanges, AKeyThatTheCheckpointDoesNotKnowIsNone) {
 }
 
 TEST(SettingChanges, ANumberThatEarlierVersionsSpelledInAnotherWayIsNone) {
-  EXPECT_TRUE(
-      changed_settings({{"optimizer.epsilon", "1e-08"}}, {{"optimizer.epsilon", "1.0e-08"}})
-          .empty());
-  EXPECT_EQ(changed_settings({{"optimizer.epsilon", "1e-08"}}, {{"optimizer.epsilon", "1.0e-07"}})
-                .size(),
-            1U);
+  EXPECT_TRUE(changed_settings({{"optimizer.epsilon", "1e-08"}}, {{"optimizer.epsilon", "1.0e-08"}})
+                  .empty());
+  EXPECT_EQ(
+      changed_settings({{"optimizer.epsilon", "1e-08"}}, {{"optimizer.epsilon", "1.0e-07"}}).size(),
+      1U);
 }
 
 }  // namespace
