@@ -53,11 +53,13 @@ class Course {
     }
     if (step() >= config_.train.steps) {
       finish_saves();
+      log_.sync();
       return RunEnd::finished;
     }
     if (last_saved_step_ != step()) save();
     finish_saves();
     log_.record_stop(step(), requests.stop_cause());
+    log_.sync();
     services_.watch.done(Request::stop_file);
     return RunEnd::stopped;
   }

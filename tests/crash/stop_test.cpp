@@ -11,6 +11,8 @@
 #include <functional>
 #include <map>
 #include <ostream>
+#include <stop_token>
+#include <thread>
 
 #include "tests/crash/checkpoint_scene.h"
 #include "tests/faults/refusal.h"
@@ -117,8 +119,84 @@ INSTANTIATE_TEST_SUITE_P(
         StopCase{"TheFileSTOPOnTwoRanks", 2, "the file STOP",
                  [](const auto& run) { run.scene().write("runs/run/STOP", ""); }},
         StopCase{"TheEndOfTheSlurmAllocation", 1, "the end of the Slurm allocation", nullptr,
-                 "SLURM_JOB_END_TIME=$(($(date +%s) + 2))"}),
+                 "SLURM_JOB_END_TIME=$(($(date +%s) + 3))"}),
     name_of);
+
+TEST(Request, EverySignalThatAsksForAnEndSaves) {
+  const std::map<int, std::string> names = {
+      {SIGINT, "SIGINT"}, {SIGHUP, "SIGHUP"}, {SIGXCPU, "SIGXCPU"}};
+  for (const auto& [signal, name] : names) {
+    const CheckpointScene run;
+    Job job(CheckpointScene::command(
+                {.settings = fmt::format("train.steps=1000000 {}", kOnlyAtTheEnd)}),
+            run.scene().folder());
+    wait_until([&] { return run.trained().size() > 5; });
+    send(run, 0, signal);
+    const Ended ended = job.wait(30.0);
+    EXPECT_EQ(ended.exit_code, kStopped) << name << ended.errors;
+    EXPECT_NE(ended.output.find("on request (" + name + ")"), std::string::npos) << ended.output;
+    EXPECT_EQ(run.steps().size(), 1U);
+  }
+}
+
+TEST(Request, ASignalThatIsIgnoredFromTheStartAsUnderNohupAsksForNothing) {
+  const CheckpointScene run;
+  Job job(
+      CheckpointScene::command({.settings = fmt::format("train.steps=1000000 {}", kOnlyAtTheEnd),
+                                .variables = "--ignore-signal=HUP"}),
+      run.scene().folder());
+  wait_until([&] { return run.trained().size() > 5; });
+  send(run, 0, SIGHUP);
+  const std::size_t lines = run.trained().size();
+  wait_until([&] { return run.trained().size() > lines + 20; });
+  send(run, 0, SIGTERM);
+  EXPECT_EQ(job.wait(30.0).exit_code, kStopped);
+}
+
+/// Signals to every rank, without a pause, until all of them are gone.
+class Storm {
+ public:
+  Storm(const CheckpointScene& run, int num_ranks)
+      : thread_([&run, num_ranks](const std::stop_token& end) {
+          while (!end.stop_requested()) {
+            for (int rank = 0; rank < num_ranks; ++rank) {
+              for (const int signal : {SIGTERM, SIGUSR1, SIGINT, SIGHUP}) send(run, rank, signal);
+            }
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+          }
+        }) {}
+
+ private:
+  std::jthread thread_;
+};
+
+TEST(Request, NothingAfterTheFirstSignalChangesTheExitCode) {
+  for (const int num_ranks : {1, 2}) {
+    const CheckpointScene run;
+    Job job(CheckpointScene::command(
+                {.num_ranks = num_ranks,
+                 .settings = fmt::format("train.steps=1000000 {}", kOnlyAtTheEnd)}),
+            run.scene().folder());
+    wait_until([&] { return run.trained().size() > 5; });
+    const Storm storm(run, num_ranks);
+    const Ended ended = job.wait(30.0);
+    EXPECT_EQ(ended.exit_code, kStopped) << ended.errors;
+    EXPECT_EQ(run.steps().size(), 1U);
+  }
+}
+
+TEST(Request, ASignalAfterTheLastStepChangesNothing) {
+  constexpr int kSteps = 200;
+  const CheckpointScene run;
+  Job job(
+      CheckpointScene::command({.settings = fmt::format("train.steps={} train.eval_interval=0 {}",
+                                                        kSteps, kOnlyAtTheEnd)}),
+      run.scene().folder());
+  wait_until([&] { return run.trained().size() == kSteps; });
+  const Storm storm(run, 1);
+  EXPECT_EQ(job.wait(30.0).exit_code, 0);
+  EXPECT_EQ(run.newest_step(), kSteps);
+}
 
 TEST(Request, TheFileSAVESavesAndTheRunGoesOn) {
   const CheckpointScene run;
