@@ -29,10 +29,14 @@ std::vector<std::vector<TokenFile>> open_entries(const std::vector<DataFileConfi
       for (const std::string& path : find_token_files(configs[e].path, format, path_key)) {
         try {
           entries[e].push_back(TokenFile::open(path, format, path_key));
+        } catch (const TooManyFiles&) {
+          throw;  // as all that follow would
         } catch (const ConfigError& error) {
           add_all(mistakes, error);
         }
       }
+    } catch (const TooManyFiles&) {
+      throw;
     } catch (const ConfigError& error) {
       add_all(mistakes, error);
     }

@@ -11,8 +11,6 @@
 #include <system_error>
 #include <utility>
 
-#include "tensor/error.h"
-
 namespace redspine {
 namespace {
 
@@ -34,6 +32,12 @@ File::~File() {
 File File::open(const std::string& path, const std::string& key) {
   // O_NONBLOCK: a named pipe would wait for its writer before it could be refused below.
   File file(path, ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (file.descriptor_ < 0 && (errno == EMFILE || errno == ENFILE)) {
+    throw TooManyFiles(
+        key, fmt::format("{}: cannot be opened: {}; raise the limit (ulimit -n, or nofile in "
+                         "limits.conf), or join the files to fewer ones",
+                         path, std::strerror(errno)));
+  }
   if (file.descriptor_ < 0) {
     throw ConfigError(key, fmt::format("{}: cannot be opened: {}", path, std::strerror(errno)));
   }

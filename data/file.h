@@ -8,12 +8,20 @@
 #include <span>
 #include <string>
 
+#include "tensor/error.h"
+
 namespace redspine {
+
+/// The process may open no more files: no other one could be opened either.
+class TooManyFiles : public ConfigError {
+ public:
+  using ConfigError::ConfigError;
+};
 
 class File {
  public:
   /// Opens a regular file to be read. ConfigError under `key` if it is missing, unreadable or no
-  /// regular file: the name came from the user.
+  /// regular file: the name came from the user. TooManyFiles where it could be opened by itself.
   static File open(const std::string& path, const std::string& key);
   /// Opens anything that can be read from its beginning to its end: a regular file, a pipe, a
   /// terminal; "-" is the standard input. ConfigError if it is missing, unreadable or a folder.

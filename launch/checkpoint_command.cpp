@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <cstdio>
 
+#include "data/output.h"
 #include "launch/nearest.h"
 
 namespace redspine {
@@ -36,7 +36,7 @@ std::string help_text() {
 
 int run_checkpoint(Words words) {
   if (words.empty()) {
-    fmt::print(stderr, "{}", help_text());
+    write_error(help_text());
     return kExitMistake;
   }
   const std::string& name = words.front();
@@ -46,13 +46,13 @@ int run_checkpoint(Words words) {
     known.push_back(command.name);
   }
   if (name == "--help" || name == "-h") {
-    fmt::print("{}", help_text());
+    write_out(help_text());
     return kExitDone;
   }
-  fmt::print(stderr,
-             "redspine: checkpoint {}: unknown command; nearest: {}; all: redspine checkpoint "
-             "--help\n",
-             name, nearest_word(name, known));
+  print_error(
+      "redspine: checkpoint {}: unknown command; nearest: {}; all: redspine checkpoint "
+      "--help\n",
+      name, nearest_word(name, known));
   return kExitMistake;
 }
 

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "data/output.h"
 #include "data/tokenizer.h"
 #include "launch/before_use.h"
 #include "launch/device_choice.h"
@@ -222,20 +223,20 @@ void show(const Order& order, const Result& result) {
                                    {"verified", result.is_verified},
                                    {"seconds", result.seconds}};
     if (result.num_bytes) line["bytes"] = *result.num_bytes;
-    fmt::print("{}\n", line.dump());
+    print_out("{}\n", line.dump());
     return;
   }
-  fmt::print(
+  print_out(
       "tokens         {}, each once, {} at most from one another\n"
       "loss           {:.6f} nats a token\n"
       "perplexity     {:.4f}\n",
       result.num_tokens, order.shape.sequence_length, result.loss, result.perplexity());
   if (bits) {
-    fmt::print("bits a byte    {:.6f}  ({} bytes)\n", *bits, *result.num_bytes);
+    print_out("bits a byte    {:.6f}  ({} bytes)\n", *bits, *result.num_bytes);
   } else {
-    fmt::print("bits a byte    not known: {}\n", result.no_bytes_cause);
+    print_out("bits a byte    not known: {}\n", result.no_bytes_cause);
   }
-  fmt::print("seconds        {:.2f}\n", result.seconds);
+  print_out("seconds        {:.2f}\n", result.seconds);
 }
 
 void add_bytes(const Order& order, Result& result) {
@@ -292,7 +293,7 @@ int run_evaluate(Words words) {
   if (asks_for_help(words)) {
     std::ostringstream text;
     text << make_options();
-    fmt::print("redspine evaluate --checkpoint DIR --data PATH [OPTION ...]\n\n{}", text.str());
+    print_out("redspine evaluate --checkpoint DIR --data PATH [OPTION ...]\n\n{}", text.str());
     return kExitDone;
   }
   return run_job([&](const MpiSession& session) { return evaluate(session, words); });

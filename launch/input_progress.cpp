@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "data/output.h"
 #include "trainer/console.h"
 
 namespace redspine {
@@ -15,7 +16,7 @@ ProgressLine::ProgressLine(std::string action)
     : action_(std::move(action)), is_terminal_(isatty(STDERR_FILENO) != 0) {}
 
 ProgressLine::~ProgressLine() {
-  if (is_shown_) fmt::print(stderr, "\r\033[K");
+  if (is_shown_) print_error("\r\033[K");
 }
 
 void ProgressLine::show(const InputProgress& progress) {
@@ -37,8 +38,7 @@ void ProgressLine::show(std::int64_t done, std::int64_t wanted) {
 
 void ProgressLine::write(const std::string& text) {
   if (!is_terminal_) return;
-  fmt::print(stderr, "\r\033[K{}: {}", action_, text);
-  std::fflush(stderr);
+  print_error("\r\033[K{}: {}", action_, text);
   is_shown_ = true;
 }
 

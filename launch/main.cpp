@@ -3,11 +3,12 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <cstdio>
 #include <exception>
 
+#include "data/output.h"
 #include "launch/command.h"
 #include "launch/nearest.h"
+#include "launch/process.h"
 #include "launch/version.h"
 #include "tensor/error.h"
 
@@ -41,7 +42,7 @@ std::string help_text() {
 
 int run(Words words) {
   if (words.empty()) {
-    fmt::print(stderr, "{}", help_text());
+    write_error(help_text());
     return kExitMistake;
   }
   const std::string& name = words.front();
@@ -49,17 +50,17 @@ int run(Words words) {
     if (command.name == name) return command.run(words.subspan(1));
   }
   if (name == "--version") {
-    fmt::print("{}", version_text());
+    write_out(version_text());
     return kExitDone;
   }
   if (name == "--help" || name == "-h") {
-    fmt::print("{}", help_text());
+    write_out(help_text());
     return kExitDone;
   }
   std::vector<std::string> known = {"--version", "--help"};
   for (const Command& command : commands()) known.push_back(command.name);
-  fmt::print(stderr, "redspine: {}: unknown command; nearest: {}; all: redspine --help\n", name,
-             nearest_word(name, known));
+  print_error("redspine: {}: unknown command; nearest: {}; all: redspine --help\n", name,
+              nearest_word(name, known));
   return kExitMistake;
 }
 
@@ -67,14 +68,17 @@ int run(Words words) {
 }  // namespace redspine
 
 int main(int argc, char** argv) {
+  redspine::prepare_process();
   try {
     const std::vector<std::string> words(argv + 1, argv + argc);
-    return redspine::run(words);
+    const int exit_code = redspine::run(words);
+    redspine::flush_out();
+    return exit_code;
   } catch (const redspine::ConfigError& error) {
-    fmt::print(stderr, "redspine: {}\n", error.what());
+    redspine::print_error("redspine: {}\n", error.what());
     return redspine::kExitMistake;
   } catch (const std::exception& error) {
-    fmt::print(stderr, "redspine: {}\n", error.what());
+    redspine::print_error("redspine: {}\n", error.what());
     return redspine::kExitFailed;
   }
 }

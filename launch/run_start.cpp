@@ -15,6 +15,7 @@
 #include "launch/version.h"
 #include "trainer/checkpoint/files.h"
 #include "trainer/checkpoint/setting_changes.h"
+#include "trainer/console.h"
 #include "trainer/training_run.h"
 
 namespace redspine {
@@ -57,13 +58,9 @@ bool is_empty(const CheckpointStore& store) {
 }
 
 void write_config(const Config& config) {
-  const std::string path = config_path(config.run);
-  std::ofstream file(path);
-  file << fmt::format("# The effective configuration of this run, by redspine {}.\n",
-                      version_number())
-       << to_yaml(config);
-  file.close();
-  if (!file) refuse_output(path, errno);
+  replace_text(config_path(config.run),
+               fmt::format("# The effective configuration of this run, by redspine {}.\n{}",
+                           version_number(), to_yaml(config)));
 }
 
 /// The name by which this run knows its own: the same for all starts in a directory.
@@ -90,7 +87,7 @@ void set_aside_after(const CheckpointStore& store, std::int64_t last_step) {
   for (const std::int64_t step : store.steps()) {
     if (step <= last_step) continue;
     const std::string path = store.path_of(step);
-    fmt::print("{}: set aside as {}\n", path, store.set_aside(step));
+    print_console("{}: set aside as {}\n", path, store.set_aside(step));
   }
 }
 
@@ -99,11 +96,11 @@ void tell_changes(const ResumePoint& resumed, const Config& config, const RankGr
   const int num_data_ranks = static_cast<int>(config.num_data_ranks(world.size()));
   const int num_tensor_ranks = static_cast<int>(config.parallel.tensor);
   if (num_data_ranks != record.num_data_ranks || num_tensor_ranks != record.num_tensor_ranks) {
-    fmt::print("layout: {} data x {} tensor -> {} data x {} tensor (losses by rounding alone)\n",
-               record.num_data_ranks, record.num_tensor_ranks, num_data_ranks, num_tensor_ranks);
+    print_console("layout: {} data x {} tensor -> {} data x {} tensor (losses by rounding alone)\n",
+                  record.num_data_ranks, record.num_tensor_ranks, num_data_ranks, num_tensor_ranks);
   }
   for (const SettingChange& change : changed_settings(record.settings, settings_of(config))) {
-    fmt::print("{}: {} -> {} ({})\n", change.key, change.before, change.after, change.effect);
+    print_console("{}: {} -> {} ({})\n", change.key, change.before, change.after, change.effect);
   }
 }
 
@@ -156,18 +153,18 @@ void tell_start(const std::optional<ResumePoint>& resumed, const Config& config,
                 const RankGroup& world) {
   if (resumed) {
     const TrainingProgress& progress = resumed->record.progress;
-    fmt::print("resuming from {} after step {} ({} samples){}\n", resumed->directory, progress.step,
-               progress.samples_consumed, config.checkpoint.verify ? "" : kUnverified);
+    print_console("resuming from {} after step {} ({} samples){}\n", resumed->directory,
+                  progress.step, progress.samples_consumed,
+                  config.checkpoint.verify ? "" : kUnverified);
     tell_changes(*resumed, config, world);
     if (progress.step >= config.train.steps) {
-      fmt::print("all {} steps have been run: there is nothing to do\n", config.train.steps);
+      print_console("all {} steps have been run: there is nothing to do\n", config.train.steps);
     }
   } else if (!config.checkpoint.initialize_from.empty()) {
-    fmt::print("{}", describe_initial_weights(config));
+    write_console(describe_initial_weights(config));
   } else {
-    fmt::print("starting at step 0 with new weights\n");
+    print_console("starting at step 0 with new weights\n");
   }
-  std::fflush(stdout);
 }
 
 std::optional<ResumePoint> look_at_start(const RankGroup& world, const EffectiveConfig& effective) {
@@ -219,7 +216,7 @@ RunStart start_run(const RankGroup& world, const EffectiveConfig& effective, Req
   on_rank_0(world, effective, [&] {
     write_config(config);
     for (const std::string& path : store.remove_stale_partials()) {
-      fmt::print("{}: removed, an unfinished save\n", path);
+      print_console("{}: removed, an unfinished save\n", path);
     }
     set_aside_after(store, resumed ? resumed->record.progress.step : -1);
     tell_start(resumed, config, world);

@@ -11,6 +11,7 @@
 #include <sstream>
 #include <thread>
 
+#include "data/output.h"
 #include "data/tokenize.h"
 #include "data/tokenizer.h"
 #include "launch/command.h"
@@ -195,18 +196,18 @@ void train_first(const po::variables_map& values) {
 
 void print_summary(const TokenizeSummary& summary) {
   for (const TokenizeOutput& output : summary.outputs) {
-    fmt::print("{}: {} documents, {} tokens\n", output.prefix, output.num_documents,
-               output.num_tokens);
+    print_out("{}: {} documents, {} tokens\n", output.prefix, output.num_documents,
+              output.num_tokens);
   }
   const auto num_bytes = static_cast<double>(summary.num_bytes);
-  fmt::print(
+  print_out(
       "{} documents, {} tokens, {} bytes of text, {:.4f} tokens/byte, {} lines skipped, {:.2f} s, "
       "{:.1f} MB/s\n",
       summary.num_documents, summary.num_tokens, summary.num_bytes,
       static_cast<double>(summary.num_tokens) / std::max(num_bytes, 1.0), summary.skipped.count,
       summary.seconds, num_bytes / 1e6 / summary.seconds);
   if (summary.skipped.count > 0) {
-    fmt::print("the first line skipped: {}\n", summary.skipped.first);
+    print_out("the first line skipped: {}\n", summary.skipped.first);
   }
 }
 
@@ -217,7 +218,7 @@ int run_tokenize(Words words) {
   if (asks_for_help(words)) {
     std::ostringstream text;
     text << options;
-    fmt::print(
+    print_out(
         "redspine tokenize [--tokenizer FILE] --output PREFIX [--input] INPUT ...\n"
         "redspine tokenize --train-bpe --vocab-size N --save-tokenizer FILE [--output PREFIX] "
         "[--input] INPUT ...\n"

@@ -6,6 +6,7 @@
 #include <optional>
 #include <sstream>
 
+#include "data/output.h"
 #include "launch/agree.h"
 #include "launch/config_file.h"
 #include "launch/device_choice.h"
@@ -17,6 +18,7 @@
 #include "tensor/device.h"
 #include "trainer/checkpoint/loader.h"
 #include "trainer/checkpoint/saver.h"
+#include "trainer/console.h"
 #include "trainer/memory_plan.h"
 #include "trainer/requests.h"
 #include "trainer/training_run.h"
@@ -86,8 +88,8 @@ void load(const Config& config, const RunStart& start, const TrainingTensors& te
 /// A run that was stopped before it could train: all that it has is on the disk already.
 int end_at_start(const RankGroup& world, const Requests& requests, RequestWatch& watch) {
   if (world.rank() == 0) {
-    fmt::print("stopped while starting on request ({}): no step was run, so nothing is saved\n",
-               requests.stop_cause());
+    print_console("stopped while starting on request ({}): no step was run, so nothing is saved\n",
+                  requests.stop_cause());
   }
   watch.done(Request::stop_file);
   return kExitStopped;
@@ -147,8 +149,9 @@ int train(const MpiSession& session, const StopSignals& signals, Words words) {
     const auto resumed = look_at_start(world, order.effective);
     tell_warnings(world, threads);
     if (world.rank() == 0) {
-      fmt::print("{}\n{}{}", to_yaml_with_origins(order.effective),
-                 describe_layout(config, threads.hosts, threads.plan.num_threads), devices);
+      print_out("{}\n{}{}", to_yaml_with_origins(order.effective),
+                describe_layout(config, threads.hosts, threads.plan.num_threads), devices);
+      flush_out();  // what a run's console cannot show is no error, but this was asked for
       tell_start(resumed, config, world);
     }
     return kExitDone;
@@ -158,8 +161,8 @@ int train(const MpiSession& session, const StopSignals& signals, Words words) {
   if (start.requests.stops()) return end_at_start(world, start.requests, watch);
   tell_warnings(world, threads);
   if (world.rank() == 0) {
-    fmt::print("{}", devices);
-    std::fflush(stdout);
+    if (!watch.warning().empty()) tell(world, "warning: " + watch.warning());
+    write_console(devices);
   }
   const TrainingProgress progress =
       start.resumed ? start.resumed->record.progress : TrainingProgress{};
@@ -174,7 +177,7 @@ int run_train(Words words) {
   if (asks_for_help(words)) {
     std::ostringstream text;
     text << make_options();
-    fmt::print("redspine train --config FILE [--set KEY=VALUE ...] [--dry-run]\n\n{}", text.str());
+    print_out("redspine train --config FILE [--set KEY=VALUE ...] [--dry-run]\n\n{}", text.str());
     return kExitDone;
   }
   const StopSignals signals;

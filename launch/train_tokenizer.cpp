@@ -13,6 +13,7 @@
 #include "data/bpe_file.h"
 #include "data/bpe_trainer.h"
 #include "data/ordered_work.h"
+#include "data/output.h"
 #include "launch/input_progress.h"
 
 namespace redspine {
@@ -76,7 +77,7 @@ void train_tokenizer(const TokenizerTraining& training) {
   if (!folder.empty()) std::filesystem::create_directories(folder);
   save_tokenizer_json(model, training.path);
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
-  fmt::print(
+  print_out(
       "{}: {} ids, {} merges, from {} bytes of text with {} pieces, {} lines skipped, "
       "{:.2f} s\n",
       training.path, model.tokens.size(), model.merges.size(), counted.num_bytes, num_pieces,

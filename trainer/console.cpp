@@ -6,10 +6,15 @@
 #include <unistd.h>
 
 #include <cmath>
-#include <cstdio>
+
+#include "data/output.h"
+#include "parallel/rank_group.h"
+#include "tensor/error.h"
 
 namespace redspine {
 namespace {
+
+constexpr const char* kClearLine = "\r\033[K";
 
 /// Whether a person reads standard output. mpirun gives every rank a terminal of its own, without a
 /// size, whatever mpirun itself writes to; so it is asked where its output goes.
@@ -25,25 +30,37 @@ bool is_shown_on_terminal() {
   return is_terminal;
 }
 
+// Whatever is still written to standard output goes nowhere, and without an error.
+void leave_standard_output() {
+  const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+  if (nowhere < 0) return;
+  dup2(nowhere, STDOUT_FILENO);
+  close(nowhere);
+}
+
 }  // namespace
+
+void write_console(std::string_view text) {
+  try {
+    write_out(text);
+    flush_out();
+  } catch (const Error& error) {
+    leave_standard_output();
+    print_error("[rank 0 @ {}] warning: {}; the run goes on without its console\n",
+                RankGroup::host_name(), error.what());
+  }
+}
 
 Console::Console(std::int64_t num_steps)
     : num_steps_(num_steps), is_terminal_(is_shown_on_terminal()) {}
 
 Console::~Console() {
-  if (has_progress_) fmt::print("\n");
-  std::fflush(stdout);
-}
-
-void Console::clear_progress() {
-  if (has_progress_) fmt::print("\r\033[K");
-  has_progress_ = false;
+  if (has_progress_) write_console("\n");
 }
 
 void Console::say(const std::string& text) {
-  clear_progress();
-  fmt::print("{}\n", text);
-  std::fflush(stdout);
+  print_console("{}{}\n", has_progress_ ? kClearLine : "", text);
+  has_progress_ = false;
 }
 
 void Console::show(const StepReport& report) {
@@ -58,14 +75,12 @@ void Console::show(const StepReport& report) {
       report.step, fmt::formatted_size("{}", num_steps_), num_steps_, report.loss,
       report.gradient_norm, report.learning_rate, report.tokens_per_second, format_duration(left),
       report.applied ? "" : "  SKIPPED: gradient not finite");
-  clear_progress();
-  fmt::print("{}", line);
   if (is_terminal_ && report.applied) {
+    print_console("{}{}", has_progress_ ? kClearLine : "", line);
     has_progress_ = true;
   } else {
-    fmt::print("\n");
+    say(line);
   }
-  std::fflush(stdout);
 }
 
 void Console::show(const ValidationReport& report) {

@@ -48,7 +48,7 @@ TEST(RequestWatch, RanksButTheFirstLeaveTheClockToItUnlessTheyAreAsked) {
 
 TEST(RequestWatch, AnAllocationThatHasEndedBeforeTheStartIsWarnedOfAndNotGoneBy) {
   const StopSignals signals;
-  for (const std::string end : {std::to_string(std::time(nullptr) - 60), std::string("unknown")}) {
+  for (const std::string& end : {std::to_string(std::time(nullptr) - 60), std::string("unknown")}) {
     const Allocation allocation(end);
     RequestWatch watch("/nowhere", 0, signals);
     EXPECT_FALSE(is_at_its_end(watch)) << end;
