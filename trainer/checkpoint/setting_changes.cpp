@@ -57,10 +57,12 @@ const Rule* rule_for(const std::string& key) {
   return rule == kRules.end() ? nullptr : &*rule;
 }
 
+constexpr const char* kUnset = "unset";  // no option has it as its value
+
 std::string value_of(const std::vector<Setting>& settings, const std::string& key) {
   const auto found = std::find_if(settings.begin(), settings.end(),
                                   [&key](const Setting& setting) { return setting.key == key; });
-  return found == settings.end() ? "none" : found->value;
+  return found == settings.end() ? kUnset : found->value;
 }
 
 bool asks_for_length(const ModelConfig& config) {
@@ -102,7 +104,7 @@ std::vector<SettingChange> changed_options(const ModelConfig& before, const Mode
   const std::vector<Setting> old = model_options(before);
   std::vector<Setting> all = model_options(after);
   for (const Setting& setting : old) {
-    if (value_of(all, setting.key) == "none") all.push_back({setting.key, "none"});
+    if (value_of(all, setting.key) == kUnset) all.push_back({setting.key, kUnset});
   }
   for (const Setting& setting : all) {
     const std::string value = value_of(old, setting.key);
