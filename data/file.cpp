@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -27,8 +28,10 @@ File::File(std::string path, int descriptor) : path_(std::move(path)), descripto
 File::File(File&& other) noexcept
     : path_(std::move(other.path_)), descriptor_(std::exchange(other.descriptor_, -1)) {}
 
-File::~File() {
-  if (descriptor_ >= 0) ::close(descriptor_);
+File::~File() { close(); }
+
+void File::close() {
+  if (descriptor_ >= 0) ::close(std::exchange(descriptor_, -1));
 }
 
 File File::open(const std::string& path, const std::string& key) {
@@ -59,8 +62,20 @@ File File::open_stream(const std::string& path) {
   return file;
 }
 
+File File::open_folder(const std::string& path) {
+  File folder(path, ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (folder.descriptor_ < 0) fail(path, "opening");
+  return folder;
+}
+
 File File::create(const std::string& path) {
   File file(path, ::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+  if (file.descriptor_ < 0) fail(path, "creating");
+  return file;
+}
+
+File File::open_to_replace(const std::string& path) {
+  File file(path, ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
   if (file.descriptor_ < 0) fail(path, "creating");
   return file;
 }
@@ -128,10 +143,38 @@ void File::sync() {
   if (::fsync(descriptor_) != 0) fail(path_, "fsync");
 }
 
+void File::truncate() {
+  // A device has nothing to remove, and no length to set.
+  if (size() > 0 && ::ftruncate(descriptor_, 0) != 0) fail(path_, "ftruncate");
+}
+
+FileLock File::try_lock() {
+  while (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
+    if (errno == EWOULDBLOCK) return FileLock::held_elsewhere;
+    if (errno != EINTR) return FileLock::not_supported;
+  }
+  return FileLock::taken;
+}
+
+bool File::has_its_name() const {
+  struct stat mine = {};
+  struct stat named = {};
+  return ::fstat(descriptor_, &mine) == 0 && ::stat(path_.c_str(), &named) == 0 &&
+         mine.st_ino == named.st_ino && mine.st_dev == named.st_dev;
+}
+
 void rename_file(const std::string& from, const std::string& to) {
   std::error_code code;
   std::filesystem::rename(from, to, code);
   if (code) throw Error(fmt::format("{}: renaming to {} failed: {}", from, to, code.message()));
+}
+
+void make_folder_of(const std::string& path) {
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  if (folder.empty()) return;
+  std::error_code code;
+  std::filesystem::create_directories(folder, code);
+  if (code) throw Error(fmt::format("{}: making it failed: {}", folder.string(), code.message()));
 }
 
 void sync_folder_of(const std::string& path) {

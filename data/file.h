@@ -10,6 +10,12 @@
 
 namespace redspine {
 
+enum class FileLock {
+  taken,
+  held_elsewhere,  // by another process, or by this one through another File
+  not_supported,   // by the file system, so nobody can tell
+};
+
 class File {
  public:
   /// Opens a regular file to be read. ConfigError under `key` if it is missing, unreadable or no
@@ -18,8 +24,12 @@ class File {
   /// Opens anything that can be read from its beginning to its end: a regular file, a pipe, a
   /// terminal; "-" is the standard input. ConfigError if it is missing, unreadable or a folder.
   static File open_stream(const std::string& path);
+  /// Opens a folder, to lock it.
+  static File open_folder(const std::string& path);
   /// Creates an empty file to be written, and read back, in place of one that may be there.
   static File create(const std::string& path);
+  /// The same, but leaves what is there to truncate(), which may wait for a lock.
+  static File open_to_replace(const std::string& path);
   /// Opens a file to be written at its end; makes it where there is none.
   static File append(const std::string& path);
 
@@ -43,6 +53,15 @@ class File {
   void write_at(std::int64_t offset, std::span<const std::byte> bytes);
   /// Returns once everything written is on the medium.
   void sync();
+  /// Removes all of its bytes.
+  void truncate();
+  /// Keeps others that ask for it from the file until it is closed, under whatever name. Returns at
+  /// once.
+  FileLock try_lock();
+  /// Whether path() still names this file: it may have been renamed, removed or replaced since.
+  bool has_its_name() const;
+  /// Nothing but path() may be called afterwards.
+  void close();
 
  private:
   File(std::string path, int descriptor);
@@ -53,6 +72,9 @@ class File {
 
 /// Renames, in place of a file that may be there; an Error names both.
 void rename_file(const std::string& from, const std::string& to);
+
+/// Makes the folder that `path` lies in, with those above it; an Error names it.
+void make_folder_of(const std::string& path);
 
 /// Makes the names in the folder of `path` (created, renamed, removed ones) durable.
 void sync_folder_of(const std::string& path);

@@ -4,12 +4,18 @@
 
 #include <algorithm>
 
+#include "launch/job_size.h"
 #include "launch/nearest.h"
 #include "tensor/error.h"
 
 namespace redspine {
 
 namespace po = boost::program_options;
+
+int start_command(const Command& command, const std::string& full_name, Words words) {
+  if (command.processes == Processes::one && refuse_many_ranks(full_name)) return kExitMistake;
+  return command.run(words);
+}
 
 bool asks_for_help(Words words) {
   return std::any_of(words.begin(), words.end(),

@@ -42,6 +42,12 @@ void ProgressLine::write(const std::string& text) {
   is_shown_ = true;
 }
 
+void print_left_out(const std::vector<std::string>& files) {
+  if (files.empty()) return;
+  fmt::print("{} files left out of the inputs, being this command's own: {}\n", files.size(),
+             fmt::join(files, ", "));
+}
+
 std::string format_bytes(double num_bytes) {
   constexpr std::array kUnits = {"bytes", "kB", "MB", "GB", "TB", "PB"};
   std::size_t unit = 0;

@@ -16,13 +16,15 @@ namespace {
 
 const std::array<Command, 7>& commands() {
   static const std::array<Command, 7> kAll = {{
-      {"train", "train a model; under mpirun or srun, on many ranks", run_train},
-      {"tokenize", "turn text into token files", run_tokenize},
-      {"trace", "show which documents a training step read", run_trace},
-      {"sample", "text from a checkpoint", run_sample},
-      {"evaluate", "how well a checkpoint predicts a text", run_evaluate},
-      {"bench", "how fast a configuration would train here, and in how much memory", run_bench},
-      {"checkpoint", "look into checkpoints, check, compare and convert them", run_checkpoint},
+      {"train", "train a model; under mpirun or srun, on many ranks", run_train, Processes::many},
+      {"tokenize", "turn text into token files", run_tokenize, Processes::one},
+      {"trace", "show which documents a training step read", run_trace, Processes::one},
+      {"sample", "text from a checkpoint", run_sample, Processes::many},
+      {"evaluate", "how well a checkpoint predicts a text", run_evaluate, Processes::many},
+      {"bench", "how fast a configuration would train here, and in how much memory", run_bench,
+       Processes::many},
+      {"checkpoint", "look into checkpoints, check, compare and convert them", run_checkpoint,
+       Processes::many},
   }};
   return kAll;
 }
@@ -46,7 +48,7 @@ int run(Words words) {
   }
   const std::string& name = words.front();
   for (const Command& command : commands()) {
-    if (command.name == name) return command.run(words.subspan(1));
+    if (command.name == name) return start_command(command, name, words.subspan(1));
   }
   if (name == "--version") {
     fmt::print("{}", version_text());

@@ -27,8 +27,10 @@ po::options_description make_options() {
   po::options_description options("Options");
   options.add_options()  //
       ("input", po::value<std::vector<std::string>>()->multitoken()->composing(),
-       "what is read, in this order: files, folders, globs, - for the standard input; gzip and "
-       "zstd are decompressed; the option's name may be left out")  //
+       "what is read, in this order: files, folders, globs, - for the standard input; gzip, "
+       "zstd, "
+       "xz and bzip2 are decompressed, tar and zip taken apart; the option's name may be left "
+       "out")  //
       ("output", po::value<std::string>(),
        "PREFIX of the token files: PREFIX.bin and PREFIX.idx, or shards PREFIX_000000.bin and on")(
           "tokenizer", po::value<std::string>(),
@@ -37,7 +39,7 @@ po::options_description make_options() {
       ("special-tokens", po::value<std::string>()->default_value("text"),
        "text | ids: what a name like <|endoftext|> in a document is")  //
       ("format", po::value<std::string>()->default_value("auto"),
-       "auto | text | jsonl; auto: jsonl where the name ends in .jsonl or .ndjson")  //
+       "auto | text | jsonl; auto: jsonl where the name ends in .jsonl, .ndjson or .json")  //
       ("json-key", po::value<std::string>()->default_value("text"),
        "jsonl: the key of a document's text")                                                   //
       ("skip-invalid", "jsonl: count lines without a document instead of ending at the first")  //
@@ -179,11 +181,31 @@ int look_into_files(const po::variables_map& values) {
   return verify_token_files(files, vocab_size) ? kExitDone : kExitFailed;
 }
 
-void train_first(const po::variables_map& values) {
-  const TokenizerTraining training{.input = read_input_options(values),
+/// The files of the tokenizer that the values name, where it is read from or written to.
+void add_tokenizer(const po::variables_map& values, OwnFiles& own) {
+  for (const char* option : {"tokenizer", "save-tokenizer"}) {
+    const std::string path = text_of(values, option).value_or("");
+    if (path.empty() || path == "bytes") continue;
+    own.add(path);
+    for (const char* name : {"tokenizer.json", "vocab.json", "merges.txt"}) {
+      own.add(path + "/" + name);
+    }
+  }
+}
+
+void train_first(const po::variables_map& values, const TokenizeOptions& tokenizing) {
+  std::vector<std::string> reserved;
+  if (values.contains("output")) {
+    Mistakes mistakes;
+    tokenizing.validate(mistakes);
+    mistakes.throw_if_any();
+    reserved = tokenizing.first_files();
+  }
+  const TokenizerTraining training{.input = tokenizing.input,
                                    .vocab_size = values["vocab-size"].as<std::int64_t>(),
                                    .path = values["save-tokenizer"].as<std::string>(),
-                                   .num_threads = num_threads(values)};
+                                   .num_threads = num_threads(values),
+                                   .reserved = std::move(reserved)};
   if (values.contains("output") &&
       std::count(training.input.inputs.begin(), training.input.inputs.end(), "-") > 0) {
     throw ConfigError("--input",
@@ -208,6 +230,7 @@ void print_summary(const TokenizeSummary& summary) {
   if (summary.skipped.count > 0) {
     fmt::print("the first line skipped: {}\n", summary.skipped.first);
   }
+  print_left_out(summary.left_out);
 }
 
 }  // namespace
@@ -231,10 +254,12 @@ int run_tokenize(Words words) {
   if (values.contains("inspect") || values.contains("verify")) return look_into_files(values);
 
   TokenizeOptions tokenizing = read_tokenize_options(values);
+  add_tokenizer(values, tokenizing.input.own);
+  if (values.contains("output")) tokenizing.add_outputs(tokenizing.input.own);
   const SpecialTokens special_tokens = read_special_tokens(values);
   std::string tokenizer_name = text_of(values, "tokenizer").value_or("");
   if (values.contains("train-bpe")) {
-    train_first(values);
+    train_first(values, tokenizing);
     if (!values.contains("output")) return kExitDone;
     tokenizer_name = values["save-tokenizer"].as<std::string>();
   }

@@ -12,6 +12,7 @@
 #include "trainer/checkpoint/manifest.h"
 #include "trainer/checkpoint/model_directory.h"
 #include "trainer/checkpoint/model_json.h"
+#include "trainer/checkpoint/partial_folder.h"
 
 namespace redspine {
 namespace {
@@ -50,7 +51,7 @@ std::string normal_path(const std::string& path) {
   return text;
 }
 
-void check_output(const std::string& output, const std::string& partial) {
+void check_output(const std::string& output) {
   namespace fs = std::filesystem;
   std::error_code failure;
   if (fs::exists(output, failure) &&
@@ -58,11 +59,6 @@ void check_output(const std::string& output, const std::string& partial) {
     throw ConfigError("--output", fmt::format("{}: is there already; legal: a new directory or an "
                                               "empty one",
                                               output));
-  }
-  if (fs::exists(partial, failure)) {
-    throw ConfigError("--output", fmt::format("{}: is there, from a command that was stopped or "
-                                              "still runs; delete it if it was stopped",
-                                              partial));
   }
   const fs::path parent = fs::path(output).parent_path();
   if (parent.empty()) return;
@@ -117,21 +113,10 @@ void check_fits(const std::vector<std::byte>& bytes, const std::vector<float>& v
   }
 }
 
-/// What cannot be deleted must not hide why it has to be.
-void drop(const std::string& folder) {
-  try {
-    remove_folder(folder);
-  } catch (const std::exception&) {
-    return;
-  }
-}
-
 class Converter {
  public:
-  Converter(const Conversion& conversion, std::string folder)
-      : conversion_(conversion),
-        folder_(std::move(folder)),
-        model_(open_model(conversion.source)) {}
+  Converter(const Conversion& conversion, const ModelDirectory& model, std::string folder)
+      : conversion_(conversion), model_(model), folder_(std::move(folder)) {}
 
   ConversionReport run() {
     write_tensors();
@@ -192,8 +177,8 @@ class Converter {
   }
 
   const Conversion& conversion_;
+  const ModelDirectory& model_;
   std::string folder_;
-  ModelDirectory model_;
   Manifest manifest_;
   ConversionReport report_;
 };
@@ -202,19 +187,11 @@ class Converter {
 
 ConversionReport convert_model(const Conversion& conversion) {
   const std::string output = normal_path(conversion.output);
-  const std::string partial = output + ".partial";
-  check_output(output, partial);
-  Converter converter(conversion, partial);
-  make_folder(partial);
-  ConversionReport report;
-  try {
-    report = converter.run();
-    rename_path(partial, output);
-  } catch (...) {
-    drop(partial);
-    throw;
-  }
-  sync_folder_of(output);
+  check_output(output);
+  const ModelDirectory model = open_model(conversion.source);
+  PartialFolder folder(output, "--output");
+  ConversionReport report = Converter(conversion, model, folder.path()).run();
+  folder.publish();
   return report;
 }
 

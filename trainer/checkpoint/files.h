@@ -20,6 +20,8 @@ void sync_folder(const std::string& path);
 void forget_file(const std::string& path);
 /// Names in a folder, sorted; none where there is no such folder.
 std::vector<std::string> names_in(const std::string& path);
+/// Throws Error.
+void remove_file(const std::string& path);
 /// Deletes a folder of plain files: those files first. Throws Error.
 void remove_folder(const std::string& path);
 
