@@ -20,6 +20,10 @@ struct Refused {};
 /// of them tells its own and all throw Refused.
 void refuse_together(const RankGroup& world, const std::string& mistakes);
 
+/// Collective. Refuses together where the ranks do not have the same of `what`, which `lines` tell;
+/// hosts without a common file system may hold different versions of a file.
+void refuse_unequal(const RankGroup& world, const char* what, const std::string& lines);
+
 /// Collective. Runs `function` on every rank and gives its result where it threw ConfigError on
 /// none; else refuses together. Other exceptions pass through on their rank alone, which then has
 /// to end the job.

@@ -15,6 +15,7 @@
 #include "launch/device_choice.h"
 #include "launch/fields.h"
 #include "launch/job.h"
+#include "launch/run_data.h"
 #include "launch/scalars.h"
 #include "launch/trained_model.h"
 #include "trainer/checkpoint/loader.h"
@@ -44,8 +45,8 @@ po::options_description make_options() {
       ("tensor", po::value<std::int64_t>()->default_value(1),
        "ranks that share one model; the others share the data")  //
       ("tokenizer", po::value<std::string>()->default_value(""),
-       "bytes; without it, what the checkpoint says")  //
-      ("json", "one line of JSON")                     //
+       "\"bytes\", or a tokenizer's file or folder; without it, what the checkpoint says")  //
+      ("json", "one line of JSON")                                                          //
       ("help", "this text");
   add_verify_option(options);
   add_device_options(options);
@@ -251,6 +252,7 @@ void add_bytes(const Order& order, Result& result) {
 int evaluate(const MpiSession& session, Words words) {
   const RankGroup& world = session.world();
   const Order order = agree(world, [&] { return read_order(words, world.size()); });
+  agree_on_files(world, order.data.files());
   const bool is_verified = check_before_use(order.use_check, order.model.directory, world);
   const JobThreads threads = agree_on_threads(world);
   const auto device = agree_on_device(session, order.run, threads);

@@ -12,6 +12,7 @@
 #include "launch/fields.h"
 #include "launch/job.h"
 #include "launch/layout.h"
+#include "launch/run_data.h"
 #include "launch/run_needs.h"
 #include "launch/run_start.h"
 #include "tensor/device.h"
@@ -52,27 +53,6 @@ Order read_order(Words words, int world_size) {
       .is_dry_run = values.contains("dry-run")};
 }
 
-/// Hosts without a common file system may hold different versions of a file. `text` is what this
-/// rank has of `what`, in lines.
-void check_equal_on_all_ranks(const RankGroup& world, const char* what, const std::string& text) {
-  const std::vector<std::string> texts = world.all_gather(text);
-  std::string mistakes;
-  for (std::size_t rank = 0; rank < texts.size() && mistakes.empty(); ++rank) {
-    std::istringstream mine(texts.front());
-    std::istringstream theirs(texts[rank]);
-    while (mistakes.empty() && (mine || theirs)) {
-      std::string my_line;
-      std::string their_line;
-      std::getline(mine, my_line);
-      std::getline(theirs, their_line);
-      if (my_line == their_line) continue;
-      mistakes = fmt::format("the {} differs between ranks: \"{}\" on rank 0, \"{}\" on rank {}",
-                             what, my_line, their_line, rank);
-    }
-  }
-  refuse_together(world, mistakes);
-}
-
 /// Weights and moments of the place where the run goes on; nothing to load at a fresh start.
 void load(const Config& config, const RunStart& start, const TrainingTensors& tensors,
           const LoadTarget& target) {
@@ -93,8 +73,9 @@ int end_at_start(const RankGroup& world, const Requests& requests, RequestWatch&
   return kExitStopped;
 }
 
-int run(const RankGroup& world, const EffectiveConfig& effective, const RunStart& start,
+int run(const EffectiveConfig& effective, const DataFingerprint& fingerprint, const RunStart& start,
         RequestWatch& watch, Trainer& trainer, Device& device) {
+  const RankGroup& world = trainer.mesh().world();
   const Config& config = effective.config;
   const bool has_to_load = start.resumed || !config.checkpoint.initialize_from.empty();
   if (has_to_load) {
@@ -120,10 +101,12 @@ int run(const RankGroup& world, const EffectiveConfig& effective, const RunStart
                      .keep_every = config.checkpoint.keep_every,
                      .resumed_from = resumed_from}},
       start.store, trainer.mesh(), trainer.model().parameters(), device);
-  const RunEnd end = run_training(
-      trainer, config,
-      {.run_id = start.store.run_id(), .settings = settings_of(config), .resumed = start.resumed},
-      {.saver = saver, .watch = watch});
+  const RunEnd end = run_training(trainer, config,
+                                  {.run_id = start.store.run_id(),
+                                   .settings = settings_of(config),
+                                   .data = fingerprint,
+                                   .resumed = start.resumed},
+                                  {.saver = saver, .watch = watch});
   return end == RunEnd::stopped ? kExitStopped : kExitDone;
 }
 
@@ -131,11 +114,11 @@ int train(const MpiSession& session, const StopSignals& signals, Words words) {
   const RankGroup& world = session.world();
   const Order order = agree(world, [&] { return read_order(words, world.size()); });
   const Config& config = order.effective.config;
-  check_equal_on_all_ranks(world, "configuration", to_yaml(config));
+  refuse_unequal(world, "configuration", to_yaml(config));
 
   const JobThreads threads = agree_on_threads(world);
   RunData data = agree_with_places(world, order.effective, [&] { return RunData(config); });
-  check_equal_on_all_ranks(world, "data", data.describe());
+  const DataFingerprint fingerprint = agree_on_data(world, data);
   agree_with_places(world, order.effective, [&] {
     if (world.rank() == 0) check_tokenizer(config);
     return true;
@@ -146,9 +129,11 @@ int train(const MpiSession& session, const StopSignals& signals, Words words) {
   if (order.is_dry_run) {
     const auto resumed = look_at_start(world, order.effective);
     tell_warnings(world, threads);
+    if (resumed) tell_data_changes(world, resumed->record.data, fingerprint);
     if (world.rank() == 0) {
       fmt::print("{}\n{}{}", to_yaml_with_origins(order.effective),
-                 describe_layout(config, threads.hosts, threads.plan.num_threads), devices);
+                 describe_layout(config, threads.hosts, threads.plan.num_threads),
+                 devices + describe_unused_tokens(data.training));
       tell_start(resumed, config, world);
     }
     return kExitDone;
@@ -157,15 +142,16 @@ int train(const MpiSession& session, const StopSignals& signals, Words words) {
   const RunStart start = start_run(world, order.effective, watch);
   if (start.requests.stops()) return end_at_start(world, start.requests, watch);
   tell_warnings(world, threads);
+  if (start.resumed) tell_data_changes(world, start.resumed->record.data, fingerprint);
   if (world.rank() == 0) {
-    fmt::print("{}", devices);
+    fmt::print("{}{}", devices, describe_unused_tokens(data.training));
     std::fflush(stdout);
   }
   const TrainingProgress progress =
       start.resumed ? start.resumed->record.progress : TrainingProgress{};
   Trainer trainer(config, data, world, *device, progress);
-  return run_or_abort(session,
-                      [&] { return run(world, order.effective, start, watch, trainer, *device); });
+  return run_or_abort(
+      session, [&] { return run(order.effective, fingerprint, start, watch, trainer, *device); });
 }
 
 }  // namespace

@@ -34,6 +34,7 @@ class Course {
     record_.num_data_ranks = trainer.mesh().group(Axis::data).size();
     record_.num_tensor_ranks = trainer.mesh().group(Axis::tensor).size();
     record_.settings = identity.settings;
+    record_.data = identity.data;
     if (!identity.resumed) return;
     record_.loss = identity.resumed->record.loss;
     record_.validation_loss = identity.resumed->record.validation_loss;

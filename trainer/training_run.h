@@ -28,6 +28,7 @@ struct RunServices {
 struct RunIdentity {
   std::string run_id;
   std::vector<Setting> settings;
+  DataFingerprint data;
   std::optional<ResumePoint> resumed;
 };
 

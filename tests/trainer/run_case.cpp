@@ -70,7 +70,7 @@ void run_to_end(RunCase& run) {
   const StopSignals signals;
   RequestWatch watch(directory, world().rank(), signals);
   run_training(run.trainer, run.config,
-               {.run_id = store.run_id(), .settings = {}, .resumed = std::nullopt},
+               {.run_id = store.run_id(), .settings = {}, .data = {}, .resumed = std::nullopt},
                {.saver = saver, .watch = watch});
 }
 

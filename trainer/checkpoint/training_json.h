@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "data/fingerprint.h"
+
 namespace redspine {
 
 /// Everything of a trainer that is not a tensor.
@@ -36,6 +38,7 @@ struct TrainingRecord {
   int num_data_ranks = 1;
   int num_tensor_ranks = 1;
   std::vector<Setting> settings;
+  DataFingerprint data = {};   // earlier versions did not save it
   std::optional<double> loss;  // of the last step
   std::optional<double> validation_loss;
 };
