@@ -16,6 +16,18 @@ add_library(zstd INTERFACE)
 target_include_directories(zstd SYSTEM INTERFACE ${ZSTD_INCLUDE})
 target_link_libraries(zstd INTERFACE ${ZSTD_LIBRARY})
 
+# libarchive's static library, with what its readers of tar, zip, xz and bzip2 need. The shared one
+# brings libxml2 and 30 MB of ICU into every process, for formats that are not read here.
+find_path(ARCHIVE_INCLUDE archive.h REQUIRED)
+find_library(ARCHIVE_LIBRARY libarchive.a REQUIRED)
+find_library(NETTLE_LIBRARY nettle REQUIRED)
+find_package(LibLZMA REQUIRED)
+find_package(BZip2 REQUIRED)
+add_library(archive INTERFACE)
+target_include_directories(archive SYSTEM INTERFACE ${ARCHIVE_INCLUDE})
+target_link_libraries(archive INTERFACE
+  ${ARCHIVE_LIBRARY} ${NETTLE_LIBRARY} LibLZMA::LibLZMA BZip2::BZip2 zstd ZLIB::ZLIB)
+
 find_path(XXHASH_INCLUDE xxhash.h REQUIRED)
 find_library(XXHASH_LIBRARY xxhash REQUIRED)
 add_library(xxhash INTERFACE)

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "data/bpe_model.h"
+#include "data/partial_file.h"
 
 namespace redspine {
 
@@ -38,7 +39,7 @@ BpeModel parse_tiktoken(std::string_view text, const RankEncoding& encoding,
 
 /// A tokenizer.json that Hugging Face's tokenizers open and encode the same with.
 std::string tokenizer_json(const BpeModel& model);
-/// Writes it, replacing a file of this name only when all is written.
-void save_tokenizer_json(const BpeModel& model, const std::string& path);
+/// Writes and publishes it.
+void save_tokenizer_json(const BpeModel& model, PartialFile& file);
 
 }  // namespace redspine

@@ -29,10 +29,14 @@ std::vector<std::vector<TokenFile>> open_entries(const std::vector<DataFileConfi
       for (const std::string& path : find_token_files(configs[e].path, format, path_key)) {
         try {
           entries[e].push_back(TokenFile::open(path, format, path_key));
+        } catch (const TooManyFiles&) {
+          throw;  // as all that follow would
         } catch (const ConfigError& error) {
           add_all(mistakes, error);
         }
       }
+    } catch (const TooManyFiles&) {
+      throw;
     } catch (const ConfigError& error) {
       add_all(mistakes, error);
     }
@@ -65,6 +69,10 @@ void scan(const std::vector<std::vector<TokenFile>>& entries, std::int64_t vocab
   mistakes.throw_if_any();
 }
 
+std::int64_t num_samples_of(const TokenFile& file, std::int64_t sequence_length) {
+  return (file.num_tokens() - 1) / sequence_length;
+}
+
 /// What a blend of these entries samples from; an entry without a single sample is a mistake.
 std::vector<SampleSource> sources_of(const std::vector<std::vector<TokenFile>>& entries,
                                      const DataConfig& config, std::int64_t sequence_length) {
@@ -74,7 +82,7 @@ std::vector<SampleSource> sources_of(const std::vector<std::vector<TokenFile>>& 
     SampleSource& source = sources.emplace_back(SampleSource{config.train[e].weight, {}});
     std::int64_t longest = 0;
     for (const TokenFile& file : entries[e]) {
-      source.num_windows.push_back((file.num_tokens() - 1) / sequence_length);
+      source.num_windows.push_back(num_samples_of(file, sequence_length));
       longest = std::max(longest, file.num_tokens());
     }
     if (longest < sequence_length + 1) {
@@ -88,14 +96,6 @@ std::vector<SampleSource> sources_of(const std::vector<std::vector<TokenFile>>& 
   }
   mistakes.throw_if_any();
   return sources;
-}
-
-std::string describe_files(const std::vector<TokenFile>& files) {
-  std::string lines;
-  for (const TokenFile& file : files) {
-    lines += fmt::format("{}: {} tokens\n", file.path(), file.num_tokens());
-  }
-  return lines;
 }
 
 }  // namespace
@@ -116,10 +116,22 @@ TrainingData::TrainingData(const DataConfig& config, const TrainingDataOptions& 
   scan(entries_, vocab_size_);
 }
 
-std::string TrainingData::describe() const {
-  std::string lines;
-  for (const std::vector<TokenFile>& entry : entries_) lines += describe_files(entry);
-  return lines;
+std::vector<const TokenFile*> TrainingData::files() const {
+  std::vector<const TokenFile*> files;
+  for (const std::vector<TokenFile>& entry : entries_) {
+    for (const TokenFile& file : entry) files.push_back(&file);
+  }
+  return files;
+}
+
+std::vector<UnusedTokens> TrainingData::unused_tokens() const {
+  std::vector<UnusedTokens> unused;
+  for (const TokenFile* file : files()) {
+    const std::int64_t num_samples = num_samples_of(*file, sequence_length_);
+    const std::int64_t num_used = num_samples == 0 ? 0 : num_samples * sequence_length_ + 1;
+    if (num_used < file->num_tokens()) unused.push_back({*file, file->num_tokens() - num_used});
+  }
+  return unused;
 }
 
 void TrainingData::fill(std::int64_t sample_begin, std::int64_t count,
@@ -165,7 +177,11 @@ ValidationData::ValidationData(const DataConfig& config, std::int64_t sequence_l
   }
 }
 
-std::string ValidationData::describe() const { return describe_files(files_); }
+std::vector<const TokenFile*> ValidationData::files() const {
+  std::vector<const TokenFile*> files;
+  for (const TokenFile& file : files_) files.push_back(&file);
+  return files;
+}
 
 void ValidationData::fill(std::int64_t window_begin, std::int64_t count,
                           std::span<std::int32_t> tokens, std::span<std::int32_t> targets) const {

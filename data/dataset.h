@@ -30,9 +30,16 @@ struct SampleOrigin {
   std::int64_t token;     // the sample's first, counted from the file's beginning
 };
 
+/// Tokens at the end of a training file, fewer than T unless it is all of it, that are in no
+/// sample.
+struct UnusedTokens {
+  const TokenFile& file;
+  std::int64_t count;  // above 0
+};
+
 /// Training samples. Sample w of a file is its tokens [w * T, w * T + T], so that neighbours share
-/// one token and each token but a file's first is a target once an epoch; tokens after the last
-/// whole sample of a file are not used. No sample spans two files.
+/// one token, and each token that is in a sample, but a file's first, is a target once an epoch. No
+/// sample spans two files.
 class TrainingData {
  public:
   TrainingData(const DataConfig& config, const TrainingDataOptions& options);
@@ -42,8 +49,9 @@ class TrainingData {
     return sampler_.num_windows();
   }  // different ones, over all entries
 
-  /// A line for each file with its tokens: the same on every rank that reads the same files.
-  std::string describe() const;
+  /// In the order in which they are read.
+  std::vector<const TokenFile*> files() const;
+  std::vector<UnusedTokens> unused_tokens() const;
 
   /// Writes the samples [sample_begin, sample_begin + count) of the run to tokens [count][T + 1].
   /// Any range is possible; going forwards is cheapest. Not safe from several threads.
@@ -69,8 +77,8 @@ class ValidationData {
   std::int64_t num_windows() const { return window_ends_.empty() ? 0 : window_ends_.back(); }
   std::int64_t num_tokens() const { return num_tokens_; }  // targets in all
 
-  /// A line for each file with its tokens: the same on every rank that reads the same files.
-  std::string describe() const;
+  /// In the order in which they are read.
+  std::vector<const TokenFile*> files() const;
 
   /// Writes the windows [window_begin, window_begin + count) to tokens [count][T] and their
   /// successors to targets [count][T]. The last window of a file may be short: it is filled up

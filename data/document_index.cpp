@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "tensor/error.h"
+#include "tensor/printable.h"
 
 namespace redspine {
 namespace {
@@ -78,8 +79,8 @@ DocumentIndex DocumentIndex::open(const std::string& prefix, const std::string& 
 void DocumentIndex::read_header() {
   const std::int64_t size = file_.size();
   if (size < megatron::kHeaderSize) {
-    throw ConfigError(key_, fmt::format("{}: is {} bytes; a Megatron index has at least {}",
-                                        file_.path(), size, megatron::kHeaderSize));
+    throw ConfigError(key_, fmt::format("{}: is {}; a Megatron index has at least {}", file_.path(),
+                                        counted(size, "byte"), megatron::kHeaderSize));
   }
   std::array<std::byte, megatron::kHeaderSize> header;
   file_.read_at(0, header);
@@ -108,15 +109,17 @@ void DocumentIndex::read_header() {
   const auto rest = static_cast<std::uint64_t>(size - megatron::kHeaderSize);
   if (num_sequences > rest / 12 || num_indices != (rest - 12 * num_sequences) / 8 ||
       (rest - 12 * num_sequences) % 8 != 0) {
-    throw ConfigError(key_, fmt::format("{}: is {} bytes, but its header tells of {} sequences and "
-                                        "{} document indices, which take 34 + 12 x {} + 8 x {}",
-                                        file_.path(), size, num_sequences, num_indices,
-                                        num_sequences, num_indices));
+    throw ConfigError(
+        key_,
+        fmt::format(
+            "{}: is {}, but its header tells of {} and {}, which take 34 + 12 x {} + 8 x {}",
+            file_.path(), counted(size, "byte"), counted(num_sequences, "sequence"),
+            num_indices == 1 ? "1 document index" : fmt::format("{} document indices", num_indices),
+            num_sequences, num_indices));
   }
   if (num_sequences == 0 || num_indices < 2) {
-    throw ConfigError(
-        key_, fmt::format("{}: holds {} sequences in {} documents; nothing to read", file_.path(),
-                          num_sequences, num_indices == 0 ? 0 : num_indices - 1));
+    throw ConfigError(key_, fmt::format("{}: holds no {}; nothing to read", file_.path(),
+                                        num_sequences == 0 ? "sequences" : "documents"));
   }
   type_ = *type;
   num_sequences_ = static_cast<std::int64_t>(num_sequences);
@@ -145,10 +148,11 @@ void DocumentIndex::check_ends(const std::string& bin_path, std::int64_t size) c
       last_offset > std::numeric_limits<std::int64_t>::max() / 2 ||
       last_offset + last_length * size_of(type_) != size) {
     throw ConfigError(
-        key_, fmt::format("{}: is {} bytes, but {} puts its first sequence at byte {} and its "
-                          "last, of {} tokens of {} bytes, at byte {}; the two are not a pair",
-                          bin_path, size, file_.path(), first_offset, last_length, size_of(type_),
-                          last_offset));
+        key_,
+        fmt::format("{}: is {}, but {} puts its first sequence at byte {} and its "
+                    "last, of {} of {}, at byte {}; the two are not a pair",
+                    bin_path, counted(size, "byte"), file_.path(), first_offset,
+                    counted(last_length, "token"), counted(size_of(type_), "byte"), last_offset));
   }
   const std::int64_t last_index = first_sequence(num_documents());
   if (last_index != num_sequences_) {
@@ -171,10 +175,10 @@ void DocumentIndex::check_all() const {
     for (std::size_t i = 0; i < count; ++i) {
       if (offsets[i] != expected || lengths[i] < 0) {
         throw ConfigError(
-            key_, fmt::format("{}: puts sequence {}, of {} tokens, at byte {}; legal: 0 tokens and "
-                              "more, at byte {}",
-                              file_.path(), begin + static_cast<std::int64_t>(i), lengths[i],
-                              offsets[i], expected));
+            key_, fmt::format("{}: puts sequence {}, of {}, at byte {}; legal: 0 tokens and more, "
+                              "at byte {}",
+                              file_.path(), begin + static_cast<std::int64_t>(i),
+                              counted(lengths[i], "token"), offsets[i], expected));
       }
       expected += lengths[i] * size_of(type_);
     }

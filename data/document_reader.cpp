@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <span>
@@ -13,6 +14,7 @@ namespace redspine {
 namespace {
 
 constexpr std::size_t kReadSize = std::size_t{1} << 17;  // bytes
+constexpr const char* kBlank = " \t\r\n";
 
 /// Appends the next bytes of `source`; false at its end.
 bool append_from(ByteSource& source, std::string& text) {
@@ -24,6 +26,63 @@ bool append_from(ByteSource& source, std::string& text) {
   return num_read > 0;
 }
 
+/// Bytes of the JSON number at the beginning of `text`; 0 if there is none.
+std::size_t number_size(std::string_view text) {
+  std::size_t at = 0;
+  const auto take_digits = [&] {
+    const std::size_t begin = at;
+    while (at < text.size() && text[at] >= '0' && text[at] <= '9') ++at;
+    return at > begin;
+  };
+  const auto take_one_of = [&](std::string_view letters) {
+    const bool is_there = at < text.size() && letters.find(text[at]) != std::string_view::npos;
+    at += is_there ? 1 : 0;
+    return is_there;
+  };
+  take_one_of("-");
+  if (!take_one_of("0") && !take_digits()) return 0;
+  if (take_one_of(".") && !take_digits()) return 0;
+  if (take_one_of("eE")) {
+    take_one_of("+-");
+    if (!take_digits()) return 0;
+  }
+  return at;
+}
+
+/// `line` with a 0 for each number, and for what Python writes where there is none.
+std::string without_numbers(std::string_view line) {
+  std::string text;
+  bool is_in_string = false;
+  while (!line.empty()) {
+    std::size_t size =
+        is_in_string && line.front() == '\\' ? std::min<std::size_t>(2, line.size()) : 1;
+    std::size_t number = is_in_string ? 0 : number_size(line);
+    for (const std::string_view word : {"NaN", "Infinity", "-Infinity"}) {
+      if (!is_in_string && line.starts_with(word)) number = word.size();
+    }
+    if (number > 0) {
+      text += '0';
+      size = number;
+    } else {
+      if (line.front() == '"') is_in_string = !is_in_string;
+      text += line.substr(0, size);
+    }
+    line.remove_prefix(size);
+  }
+  return text;
+}
+
+/// The parser refuses numbers beyond f64's.
+nlohmann::json parse_json(std::string_view line) {
+  try {
+    return nlohmann::json::parse(line);
+  } catch (const nlohmann::json::exception&) {
+    nlohmann::json value = nlohmann::json::parse(without_numbers(line), nullptr, false);
+    if (value.is_discarded()) throw;
+    return value;
+  }
+}
+
 /// Where the part begins that is still open.
 std::size_t open_begin(const DocumentBatch& batch) {
   return batch.parts.empty() ? 0 : batch.parts.back().end;
@@ -31,10 +90,9 @@ std::size_t open_begin(const DocumentBatch& batch) {
 
 }  // namespace
 
-DocumentReader::DocumentReader(const std::string& path, DocumentFormat format, CutPoint cut_point)
-    : source_(ByteSource::open(path)),
-      format_(std::move(format)),
-      cut_point_(std::move(cut_point)) {}
+DocumentReader::DocumentReader(std::unique_ptr<ByteSource> source, DocumentFormat format,
+                               CutPoint cut_point)
+    : source_(std::move(source)), format_(std::move(format)), cut_point_(std::move(cut_point)) {}
 
 std::optional<DocumentBatch> DocumentReader::next() {
   DocumentBatch batch{.input = source_->name(),
@@ -57,7 +115,24 @@ bool DocumentReader::add_json_line(DocumentBatch& batch) {
   batch.text += *line;
   end_part(batch, batch.text.size(), true);
   batch.parts.back().line_number = ++line_number_;
+  if (!has_json_line_) check_first_json_line(*line);
   return true;
+}
+
+/// One value over many lines would be as many mistakes as lines, or as many skipped lines.
+void DocumentReader::check_first_json_line(std::string_view line) {
+  const std::size_t begin = line.find_first_not_of(kBlank);
+  if (begin == std::string_view::npos) return;
+  has_json_line_ = true;
+  line = line.substr(begin, line.find_last_not_of(kBlank) + 1 - begin);
+  if (line.front() != '[' && line != "{") return;
+  throw ConfigError("",
+                    fmt::format("{}:{}: begins {}; legal: a JSON object a line; for such lines: "
+                                "jq -c {} FILE > NEW.jsonl; to take the JSON itself for text: "
+                                "--format text",
+                                source_->name(), line_number_,
+                                line.front() == '[' ? "an array" : "an object of many lines",
+                                line.front() == '[' ? "'.[]'" : "."));
 }
 
 bool DocumentReader::add_line(DocumentBatch& batch) {
@@ -137,10 +212,10 @@ bool DocumentReader::fill() {
 
 std::optional<std::string> text_of_json(std::string_view line, const std::string& json_key,
                                         const std::string& place) {
-  if (line.find_first_not_of(" \t\r\n") == std::string_view::npos) return std::nullopt;
+  if (line.find_first_not_of(kBlank) == std::string_view::npos) return std::nullopt;
   nlohmann::json object;
   try {
-    object = nlohmann::json::parse(line);
+    object = parse_json(line);
   } catch (const nlohmann::json::exception& error) {
     throw ConfigError("", fmt::format("{}: is no JSON ({})", place, error.what()));
   }

@@ -1,4 +1,4 @@
-// The documents of one input, one after another, in batches of a size that threads can share out.
+// The documents of one text, one after another, in batches of a size that threads can share out.
 //
 // Long plain text comes in parts, cut where the tokenizer says that the cut does not show in its
 // ids, so memory stays bounded however long a document is. JSON lines come raw, for the threads to
@@ -51,16 +51,17 @@ class DocumentReader {
   /// The first part of a document has at least as many bytes, unless it is all of it.
   static constexpr std::size_t kMinFirstPart = std::size_t{1} << 16;
 
-  /// "-" is the standard input. ConfigError if it cannot be read.
-  DocumentReader(const std::string& path, DocumentFormat format, CutPoint cut_point);
+  DocumentReader(std::unique_ptr<ByteSource> source, DocumentFormat format, CutPoint cut_point);
 
-  /// The next documents; nothing after the last ones. ConfigError if a compressed input is damaged.
+  /// The next documents; nothing after the last ones. ConfigError if a compressed input is damaged,
+  /// or one of JSON is not of lines.
   std::optional<DocumentBatch> next();
 
   std::int64_t num_file_bytes() const { return source_->num_file_bytes(); }  // read so far
 
  private:
   bool add_json_line(DocumentBatch& batch);
+  void check_first_json_line(std::string_view line);
   bool add_line(DocumentBatch& batch);
   bool add_block(DocumentBatch& batch);
   bool close_in_document(DocumentBatch& batch, std::size_t& limit);
@@ -81,10 +82,12 @@ class DocumentReader {
   bool is_in_line_ = false;      // next_line() gave only a beginning
   bool is_at_end_ = false;
   std::int64_t line_number_ = 0;
+  bool has_json_line_ = false;  // one that is not blank was read
 };
 
-/// The text under `json_key` in one line of JSON; nothing for a blank line. ConfigError that names
-/// `place`, which is FILE:LINE, for a line that holds no document.
+/// The text under `json_key` in one line of JSON; nothing for a blank line. What else the line
+/// holds need not be of use: numbers of any size, and Python's NaN and Infinity, are passed over.
+/// ConfigError that names `place`, which is FILE:LINE, for a line that holds no document.
 std::optional<std::string> text_of_json(std::string_view line, const std::string& json_key,
                                         const std::string& place);
 

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,13 +12,16 @@
 #include <system_error>
 #include <utility>
 
-#include "tensor/error.h"
-
 namespace redspine {
 namespace {
 
 [[noreturn]] void fail(const std::string& path, const char* action) {
   throw Error(fmt::format("{}: {} failed: {}", path, action, std::strerror(errno)));
+}
+
+std::string folder_of(const std::string& path) {
+  const std::string parent = std::filesystem::path(path).parent_path().string();
+  return parent.empty() ? "." : parent;
 }
 
 }  // namespace
@@ -27,13 +31,27 @@ File::File(std::string path, int descriptor) : path_(std::move(path)), descripto
 File::File(File&& other) noexcept
     : path_(std::move(other.path_)), descriptor_(std::exchange(other.descriptor_, -1)) {}
 
-File::~File() {
-  if (descriptor_ >= 0) ::close(descriptor_);
+File& File::operator=(File&& other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(descriptor_, other.descriptor_);
+  return *this;
+}
+
+File::~File() { close(); }
+
+void File::close() {
+  if (descriptor_ >= 0) ::close(std::exchange(descriptor_, -1));
 }
 
 File File::open(const std::string& path, const std::string& key) {
   // O_NONBLOCK: a named pipe would wait for its writer before it could be refused below.
   File file(path, ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (file.descriptor_ < 0 && (errno == EMFILE || errno == ENFILE)) {
+    throw TooManyFiles(
+        key, fmt::format("{}: cannot be opened: {}; raise the limit (ulimit -n, or nofile in "
+                         "limits.conf), or join the files to fewer ones",
+                         path, std::strerror(errno)));
+  }
   if (file.descriptor_ < 0) {
     throw ConfigError(key, fmt::format("{}: cannot be opened: {}", path, std::strerror(errno)));
   }
@@ -59,14 +77,26 @@ File File::open_stream(const std::string& path) {
   return file;
 }
 
+File File::open_folder(const std::string& path) {
+  File folder(path, ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (folder.descriptor_ < 0) fail(path, "opening");
+  return folder;
+}
+
 File File::create(const std::string& path) {
   File file(path, ::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
   if (file.descriptor_ < 0) fail(path, "creating");
   return file;
 }
 
+File File::open_to_replace(const std::string& path) {
+  File file(path, ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+  if (file.descriptor_ < 0) fail(path, "creating");
+  return file;
+}
+
 File File::append(const std::string& path) {
-  File file(path, ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
+  File file(path, ::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
   if (file.descriptor_ < 0) fail(path, "opening");
   return file;
 }
@@ -128,15 +158,64 @@ void File::sync() {
   if (::fsync(descriptor_) != 0) fail(path_, "fsync");
 }
 
+void File::truncate() {
+  // A device has nothing to remove, and no length to set.
+  if (size() > 0 && ::ftruncate(descriptor_, 0) != 0) fail(path_, "ftruncate");
+}
+
+FileLock File::try_lock() {
+  while (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
+    if (errno == EWOULDBLOCK) return FileLock::held_elsewhere;
+    if (errno != EINTR) return FileLock::not_supported;
+  }
+  return FileLock::taken;
+}
+
+bool File::has_its_name() const {
+  struct stat mine = {};
+  struct stat named = {};
+  return ::fstat(descriptor_, &mine) == 0 && ::stat(path_.c_str(), &named) == 0 &&
+         mine.st_ino == named.st_ino && mine.st_dev == named.st_dev;
+}
+
+PathKind look_at(const std::string& path, const std::string& key) {
+  struct stat status = {};
+  if (::stat(path.c_str(), &status) == 0) {
+    return S_ISDIR(status.st_mode) ? PathKind::folder : PathKind::other;
+  }
+  if (errno == ENOENT || errno == ENOTDIR) return PathKind::nothing;
+  throw ConfigError(key, fmt::format("{}: cannot be reached: {}", path, std::strerror(errno)));
+}
+
+bool exists(const std::string& path, const std::string& key) {
+  return look_at(path, key) != PathKind::nothing;
+}
+
+void prepare_output(const std::string& path, const std::string& key) {
+  const auto refuse = [&](int code) {
+    throw ConfigError(key, fmt::format("{}: cannot be written: {}", path, std::strerror(code)));
+  };
+  const std::string folder = folder_of(path);
+  std::error_code failure;
+  std::filesystem::create_directories(folder, failure);
+  if (failure) refuse(failure.value());
+  if (::access(folder.c_str(), W_OK | X_OK) != 0) refuse(errno);
+  // The name under which it is written first is longer.
+  look_at(path + ".partial", key);
+}
+
 void rename_file(const std::string& from, const std::string& to) {
   std::error_code code;
   std::filesystem::rename(from, to, code);
   if (code) throw Error(fmt::format("{}: renaming to {} failed: {}", from, to, code.message()));
 }
 
+void remove_file(const std::string& path) {
+  if (::unlink(path.c_str()) != 0 && errno != ENOENT) fail(path, "deleting");
+}
+
 void sync_folder_of(const std::string& path) {
-  const std::string parent = std::filesystem::path(path).parent_path().string();
-  const std::string folder = parent.empty() ? std::string(".") : parent;
+  const std::string folder = folder_of(path);
   const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor < 0) fail(folder, "opening");
   const int result = ::fsync(descriptor);

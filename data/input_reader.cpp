@@ -2,12 +2,18 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+#include <cctype>
 #include <chrono>
 #include <filesystem>
+#include <span>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
-#include "data/inputs.h"
+#include "data/content_kind.h"
+#include "data/file.h"
 
 namespace redspine {
 namespace {
@@ -18,12 +24,35 @@ double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
+/// Whatever the case of its letters, and without the ending of a compression.
 bool has_jsonl_name(const std::string& path) {
-  std::filesystem::path name = path;
-  for (const char* compressed : {".gz", ".zst"}) {
-    if (name.extension() == compressed) name.replace_extension();
+  std::string name = path;
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  for (const std::string_view compressed : {".gz", ".zst", ".xz", ".bz2"}) {
+    if (!name.ends_with(compressed)) continue;
+    name.resize(name.size() - compressed.size());
+    break;
   }
-  return name.extension() == ".jsonl" || name.extension() == ".ndjson";
+  return name.ends_with(".jsonl") || name.ends_with(".ndjson") || name.ends_with(".json");
+}
+
+void add_all(Mistakes& mistakes, const ConfigError& error) {
+  for (const Mistake& mistake : error.mistakes()) mistakes.add(mistake.key, mistake.text);
+}
+
+void check_files(const std::vector<std::string>& paths, Mistakes& mistakes) {
+  std::array<std::byte, kNumKindBytes> first{};
+  for (const std::string& path : paths) {
+    std::error_code code;
+    if (!std::filesystem::is_regular_file(path, code)) continue;  // can be read only once
+    try {
+      const File file = File::open(path, "");
+      kind_of(path, std::span(first).first(file.read_up_to_end(0, first)));
+    } catch (const ConfigError& error) {
+      add_all(mistakes, error);
+    }
+  }
 }
 
 }  // namespace
@@ -37,6 +66,14 @@ void InputOptions::validate(Mistakes& mistakes) const {
   }
 }
 
+void InputOptions::check_inputs(Mistakes& mistakes) const {
+  try {
+    check_files(find_inputs(inputs, own).files, mistakes);
+  } catch (const ConfigError& error) {
+    add_all(mistakes, error);
+  }
+}
+
 void SkippedLines::add(const SkippedLines& later) {
   if (count == 0) first = later.first;
   count += later.count;
@@ -47,33 +84,47 @@ InputReader::InputReader(InputOptions options, CutPoint cut_point,
     : options_(std::move(options)),
       cut_point_(std::move(cut_point)),
       report_(std::move(report)),
-      paths_(find_inputs(options_.inputs)),
-      total_bytes_(total_size(paths_)),
+      inputs_(find_inputs(options_.inputs, options_.own)),
+      total_bytes_(total_size(inputs_.files)),
       start_(now()),
       last_report_(start_) {}
 
 std::optional<DocumentBatch> InputReader::next() {
-  for (;;) {
-    if (!reader_) {
-      if (num_opened_ == paths_.size()) return std::nullopt;
-      const std::string& path = paths_[num_opened_++];
-      const bool is_jsonl = options_.format == TextFormat::automatic
-                                ? has_jsonl_name(path)
-                                : options_.format == TextFormat::jsonl;
-      reader_.emplace(path, DocumentFormat{is_jsonl, options_.document_separator}, cut_point_);
-    }
+  while (reader_ || open_next()) {
     std::optional<DocumentBatch> batch = reader_->next();
+    num_file_bytes_ = reader_->num_file_bytes();
     report_if_due();
     if (batch) return batch;
-    num_bytes_ += reader_->num_file_bytes();
     reader_.reset();
+  }
+  return std::nullopt;
+}
+
+/// The next text, of the present file or the first of those that follow that has one.
+bool InputReader::open_next() {
+  for (;;) {
+    if (file_ == nullptr) {
+      if (num_opened_ == inputs_.files.size()) return false;
+      file_ = InputFile::open(inputs_.files[num_opened_++]);
+    }
+    std::unique_ptr<ByteSource> text = file_->next();
+    if (text != nullptr) {
+      const bool is_jsonl = options_.format == TextFormat::automatic
+                                ? has_jsonl_name(text->name())
+                                : options_.format == TextFormat::jsonl;
+      const DocumentFormat format{is_jsonl, options_.document_separator};
+      reader_.emplace(std::move(text), format, cut_point_);
+      return true;
+    }
+    file_.reset();
+    num_bytes_ += std::exchange(num_file_bytes_, 0);
   }
 }
 
 void InputReader::report_if_due() {
   if (!report_ || now() - last_report_ < kReportInterval) return;
   last_report_ = now();
-  report_({.num_bytes = num_bytes_ + reader_->num_file_bytes(),
+  report_({.num_bytes = num_bytes_ + num_file_bytes_,
            .total_bytes = total_bytes_,
            .seconds = last_report_ - start_});
 }

@@ -5,17 +5,21 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "data/document_reader.h"
+#include "data/input_file.h"
+#include "data/inputs.h"
+#include "data/own_files.h"
 #include "tensor/error.h"
 
 namespace redspine {
 
 enum class TextFormat {
-  automatic,  // jsonl where the name, without .gz or .zst, ends in .jsonl or .ndjson; else text
+  automatic,  // jsonl where the name says so (docs/data.md); else text
   text,       // a document a file, or as document_separator says
   jsonl,      // a JSON object a line, with the document under json_key
 };
@@ -31,9 +35,13 @@ struct InputOptions {
   std::string json_key = "text";
   std::optional<std::string> document_separator = {};  // document_reader.h
   InvalidLines invalid_lines = InvalidLines::refuse;   // of jsonl
+  OwnFiles own = {};                                   // are no input
 
   /// Adds what is wrong with the values alone, under the names of the options ("--json-key").
   void validate(Mistakes& mistakes) const;
+  /// Adds the inputs that mean nothing, and their files that are no text: known at once, not when
+  /// their turn comes.
+  void check_inputs(Mistakes& mistakes) const;
 };
 
 struct InputProgress {
@@ -60,20 +68,24 @@ class InputReader {
   /// the inputs alone. ConfigError for an input that cannot be read.
   std::optional<DocumentBatch> next();
 
-  const InputOptions& options() const { return options_; }
+  /// Of the command's own files, those that folders and globs among the inputs hold.
+  const std::vector<std::string>& left_out() const { return inputs_.left_out; }
 
  private:
+  bool open_next();
   void report_if_due();
 
   InputOptions options_;
   CutPoint cut_point_;
   std::function<void(const InputProgress&)> report_;
-  std::vector<std::string> paths_;
-  std::size_t num_opened_ = 0;  // of paths_
+  FoundInputs inputs_;
+  std::size_t num_opened_ = 0;       // of inputs_
+  std::unique_ptr<InputFile> file_;  // the present one
   std::optional<DocumentReader> reader_;
   std::int64_t total_bytes_;
-  std::int64_t num_bytes_ = 0;  // of files read to their end
-  double start_;                // seconds on some clock
+  std::int64_t num_bytes_ = 0;       // of files read to their end
+  std::int64_t num_file_bytes_ = 0;  // of the present one
+  double start_;                     // seconds on some clock
   double last_report_;
 };
 

@@ -2,11 +2,16 @@
 
 #include <fmt/format.h>
 #include <glob.h>
+#include <sys/stat.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <system_error>
+#include <utility>
 
+#include "data/file.h"
 #include "tensor/error.h"
 
 namespace redspine {
@@ -16,65 +21,140 @@ namespace fs = std::filesystem;
 
 bool is_hidden(const fs::path& path) { return path.filename().string().starts_with('.'); }
 
-std::vector<std::string> files_in(const std::string& folder) {
-  std::vector<std::string> files;
-  std::error_code code;
-  // Links to folders are not followed: they could lead in a circle.
-  fs::recursive_directory_iterator at(folder, code);
-  for (; !code && at != fs::recursive_directory_iterator(); at.increment(code)) {
-    if (is_hidden(at->path())) {
-      at.disable_recursion_pending();
-    } else if (at->is_regular_file()) {
-      files.push_back(at->path().string());
-    }
-  }
-  if (code) {
-    throw ConfigError("", fmt::format("{}: cannot be listed: {}", folder, code.message()));
-  }
-  if (files.empty()) throw ConfigError("", folder + ": is a folder without files");
-  std::sort(files.begin(), files.end());
-  return files;
-}
+/// What cannot be read in a folder is not left out: nobody would miss it.
+class FolderWalk {
+ public:
+  explicit FolderWalk(Mistakes& mistakes) : mistakes_(mistakes) {}
 
-std::vector<std::string> files_of(const std::string& input) {
-  if (input == "-") return {input};
-  std::error_code code;
-  const fs::file_status status = fs::status(input, code);
-  if (fs::is_directory(status)) return files_in(input);
-  if (fs::exists(status)) return {input};
-  std::vector<std::string> files;
-  for (const std::string& match : match_glob(input)) {
-    if (!fs::is_directory(match)) {
-      files.push_back(match);
-      continue;
+  void walk(const fs::path& folder) {
+    std::error_code code;
+    struct stat status = {};
+    const std::string name = folder.string();
+    if (::stat(name.c_str(), &status) != 0) code = {errno, std::generic_category()};
+    const std::pair<dev_t, ino_t> id(status.st_dev, status.st_ino);
+    if (!code && std::find(above_.begin(), above_.end(), id) != above_.end()) {
+      mistakes_.add("", name + ": is a link to a folder that it lies in: it leads in a circle");
+      return;
     }
-    const std::vector<std::string> inner = files_in(match);
-    files.insert(files.end(), inner.begin(), inner.end());
+    above_.push_back(id);
+    fs::directory_iterator at;
+    if (!code) at = fs::directory_iterator(folder, code);
+    for (; !code && at != fs::directory_iterator(); at.increment(code)) {
+      if (!is_hidden(at->path())) visit(at->path());
+    }
+    if (code) mistakes_.add("", fmt::format("{}: cannot be listed: {}", name, code.message()));
+    above_.pop_back();
   }
-  if (files.empty()) {
-    throw ConfigError("", input + ": does not exist and as a glob matches nothing");
+
+  /// In byte order.
+  std::vector<std::string> files() {
+    std::sort(files_.begin(), files_.end());
+    return std::move(files_);
   }
-  return files;
-}
+
+ private:
+  void visit(const fs::path& path) {
+    std::error_code code;
+    const fs::file_status status = fs::status(path, code);  // of what a link leads to
+    const std::string name = path.string();
+    if (fs::is_directory(status)) {
+      walk(path);
+    } else if (fs::is_regular_file(status)) {
+      files_.push_back(name);
+    } else if (fs::exists(status)) {
+      mistakes_.add("", name + ": is a pipe, a socket or a device; legal: files and folders");
+    } else {
+      mistakes_.add("", fmt::format("{}: is a link that leads nowhere: {}", name,
+                                    std::generic_category().message(code ? code.value() : ENOENT)));
+    }
+  }
+
+  Mistakes& mistakes_;
+  std::vector<std::string> files_;
+  std::vector<std::pair<dev_t, ino_t>> above_;  // the folders that the present one is in, and it
+};
+
+class InputFinder {
+ public:
+  explicit InputFinder(const OwnFiles& own) : own_(own) {}
+
+  void add(const std::string& input) {
+    if (input == "-") {
+      found_.files.push_back(input);
+      return;
+    }
+    std::error_code code;
+    const fs::file_status status = fs::status(input, code);
+    if (fs::is_directory(status)) {
+      add_folder(input);
+    } else if (!fs::exists(status)) {
+      add_glob(input, code);
+    } else if (own_.contains(input)) {
+      mistakes_.add("", input +
+                            ": is an input, and written or used as the tokenizer by the same "
+                            "command; legal: its folder or a quoted glob, which leave it out");
+    } else {
+      found_.files.push_back(input);
+    }
+  }
+
+  FoundInputs finish() {
+    if (std::count(found_.files.begin(), found_.files.end(), "-") > 1) {
+      mistakes_.add("", "-: is given more than once, but the standard input can be read only once");
+    }
+    if (found_.files.empty() && mistakes_.empty() && !found_.left_out.empty()) {
+      mistakes_.add("", found_.left_out.front() +
+                            ": no input has files but those of this command, such as this one");
+    }
+    mistakes_.throw_if_any();
+    return std::move(found_);
+  }
+
+ private:
+  void add_folder(const std::string& folder) {
+    const std::size_t num_mistakes = mistakes_.all().size();
+    FolderWalk walk(mistakes_);
+    walk.walk(folder);
+    const std::vector<std::string> files = walk.files();
+    if (files.empty() && mistakes_.all().size() == num_mistakes) {
+      mistakes_.add("", folder + ": is a folder without files");
+    }
+    for (const std::string& file : files) add_found(file);
+  }
+  /// `why_no_file` is why there is no file of that name.
+  void add_glob(const std::string& pattern, const std::error_code& why_no_file) {
+    const std::vector<std::string> matches = match_glob(pattern, "");
+    if (matches.empty()) {
+      const bool is_missing = why_no_file.value() == ENOENT || why_no_file.value() == ENOTDIR;
+      mistakes_.add("",
+                    is_missing || !why_no_file
+                        ? pattern + ": does not exist and as a glob matches nothing"
+                        : fmt::format("{}: cannot be read: {}", pattern, why_no_file.message()));
+    }
+    for (const std::string& match : matches) {
+      std::error_code code;
+      if (fs::is_directory(match, code)) {
+        add_folder(match);
+      } else {
+        add_found(match);
+      }
+    }
+  }
+  void add_found(const std::string& file) {
+    (own_.contains(file) ? found_.left_out : found_.files).push_back(file);
+  }
+
+  const OwnFiles& own_;
+  FoundInputs found_;
+  Mistakes mistakes_;
+};
 
 }  // namespace
 
-std::vector<std::string> find_inputs(const std::vector<std::string>& inputs) {
-  Mistakes mistakes;
-  std::vector<std::string> files;
-  for (const std::string& input : inputs) {
-    try {
-      const std::vector<std::string> more = files_of(input);
-      files.insert(files.end(), more.begin(), more.end());
-    } catch (const ConfigError& error) {
-      for (const Mistake& mistake : error.mistakes()) mistakes.add(mistake.key, mistake.text);
-    }
-  }
-  if (std::count(files.begin(), files.end(), "-") > 1) {
-    mistakes.add("", "-: is given more than once, but the standard input can be read only once");
-  }
-  mistakes.throw_if_any();
-  return files;
+FoundInputs find_inputs(const std::vector<std::string>& inputs, const OwnFiles& own) {
+  InputFinder finder(own);
+  for (const std::string& input : inputs) finder.add(input);
+  return finder.finish();
 }
 
 std::int64_t total_size(const std::vector<std::string>& paths) {
@@ -88,14 +168,24 @@ std::int64_t total_size(const std::vector<std::string>& paths) {
   return size;
 }
 
-std::vector<std::string> match_glob(const std::string& pattern) {
+std::vector<std::string> match_glob(const std::string& pattern, const std::string& key) {
   glob_t found = {};
-  std::vector<std::string> names;
   // Unsorted: glob() would sort by the user's locale.
-  if (::glob(pattern.c_str(), GLOB_NOSORT, nullptr, &found) == 0) {
-    names.assign(found.gl_pathv, found.gl_pathv + found.gl_pathc);
+  errno = 0;
+  int result = ::glob(pattern.c_str(), GLOB_NOSORT | GLOB_ERR, nullptr, &found);
+  const int failure = errno;
+  if (result == GLOB_ABORTED && failure == ENOENT) {
+    // A folder that is not there, or a link to none, is no reason to leave out the others.
+    ::globfree(&found);
+    result = ::glob(pattern.c_str(), GLOB_NOSORT, nullptr, &found);
   }
+  std::vector<std::string> names;
+  if (result == 0) names.assign(found.gl_pathv, found.gl_pathv + found.gl_pathc);
   ::globfree(&found);
+  if (result != 0 && result != GLOB_NOMATCH) {
+    throw ConfigError(key, fmt::format("{}: a folder on the way cannot be listed: {}", pattern,
+                                       std::strerror(failure)));
+  }
   std::sort(names.begin(), names.end());
   return names;
 }

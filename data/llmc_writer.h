@@ -5,10 +5,12 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <span>
 #include <string>
 
+#include "data/partial_file.h"
 #include "data/token_writer.h"
 
 namespace redspine {
@@ -20,6 +22,8 @@ class LlmcWriter final : public TokenWriter {
     std::int64_t vocab_size;    // stored as u16 where that holds all ids, else as u32
     std::int64_t shard_tokens;  // 1 to 2^31 - 1, which the header can tell
   };
+
+  static std::string shard_path(const std::string& prefix, std::size_t shard);
 
   explicit LlmcWriter(Options options);
   ~LlmcWriter() override;
@@ -36,18 +40,18 @@ class LlmcWriter final : public TokenWriter {
   std::int64_t num_tokens() const override { return num_tokens_; }
 
  private:
-  std::string shard_path(std::int64_t shard) const;
   void begin_shard();
   void end_shard();
 
   Options options_;
   bool is_u16_;
-  std::optional<TokenStream> shard_;  // the present one, if it has begun
-  std::int64_t num_shards_ = 0;       // begun
-  std::int64_t shard_length_ = 0;     // tokens of the present one
+  // Of those that have begun. The first stays open, so that its lock keeps others from the prefix;
+  // of the others there may be more than a process may have open.
+  std::deque<PartialFile> shards_;
+  std::optional<TokenStream> stream_;  // of the present shard, if it has begun
+  std::int64_t shard_length_ = 0;      // tokens of the present one
   std::int64_t num_documents_ = 0;
   std::int64_t num_tokens_ = 0;
-  bool is_published_ = false;
 };
 
 }  // namespace redspine

@@ -7,7 +7,6 @@
 #include <cassert>
 #include <filesystem>
 #include <limits>
-#include <system_error>
 #include <vector>
 
 #include "data/token_type.h"
@@ -26,18 +25,13 @@ void append_number(TokenStream& stream, const T& value) {
 MegatronWriter::MegatronWriter(const std::string& prefix, std::int64_t vocab_size)
     : bin_path_(prefix + ".bin"),
       idx_path_(prefix + ".idx"),
+      bin_file_(bin_path_, kOutputOption),
+      idx_file_(idx_path_, kOutputOption),
       is_u16_(vocab_size <= std::int64_t{1} << 16),
-      bin_(partial(bin_path_), is_u16_),
-      idx_(partial(idx_path_), false) {
+      bin_(bin_file_.file(), is_u16_),
+      idx_(idx_file_.file(), false) {
   // Zeros, so that even under its final name the file would be no index yet.
   idx_.append_bytes(std::array<std::byte, megatron::kHeaderSize>{});
-}
-
-MegatronWriter::~MegatronWriter() {
-  if (is_published_) return;
-  std::error_code ignored;  // A destructor has nobody to tell, and the name already says enough.
-  std::filesystem::remove(partial(bin_path_), ignored);
-  std::filesystem::remove(partial(idx_path_), ignored);
 }
 
 void MegatronWriter::append(std::span<const std::int32_t> tokens) {
@@ -97,15 +91,14 @@ void MegatronWriter::write_offsets(File& index) {
 }
 
 void MegatronWriter::retract() {
-  std::filesystem::remove(idx_path_);
+  remove_file(idx_path_);
   sync_folder_of(idx_path_);
 }
 
 void MegatronWriter::publish() {
-  rename_file(partial(bin_path_), bin_path_);
-  rename_file(partial(idx_path_), idx_path_);
+  bin_file_.publish();
+  idx_file_.publish();
   sync_folder_of(idx_path_);
-  is_published_ = true;
 }
 
 }  // namespace redspine

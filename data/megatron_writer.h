@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 
+#include "data/partial_file.h"
 #include "data/token_writer.h"
 
 namespace redspine {
@@ -17,7 +18,6 @@ class MegatronWriter final : public TokenWriter {
   /// Ids below `vocab_size` are stored as u16 where that holds them all, else as i32. The folder of
   /// `prefix` must exist.
   MegatronWriter(const std::string& prefix, std::int64_t vocab_size);
-  ~MegatronWriter() override;
   MegatronWriter(const MegatronWriter&) = delete;
   MegatronWriter& operator=(const MegatronWriter&) = delete;
 
@@ -37,13 +37,14 @@ class MegatronWriter final : public TokenWriter {
 
   std::string bin_path_;
   std::string idx_path_;
+  PartialFile bin_file_;
+  PartialFile idx_file_;
   bool is_u16_;
   TokenStream bin_;
   TokenStream idx_;  // while documents come: room for the header, and their lengths
   std::int64_t num_documents_ = 0;
   std::int64_t num_tokens_ = 0;
   std::int64_t document_length_ = 0;  // tokens of the present document so far
-  bool is_published_ = false;
 };
 
 }  // namespace redspine

@@ -11,6 +11,7 @@
 
 #include "data/document_index.h"
 #include "tensor/error.h"
+#include "tensor/printable.h"
 
 namespace redspine {
 namespace {
@@ -98,8 +99,8 @@ void TokenFile::read(std::int64_t offset, std::span<std::int32_t> tokens,
 void TokenFile::read_bytes(std::int64_t offset, std::span<std::byte> bytes) const {
   const std::int64_t begin = layout_.data_offset + offset * size_of(layout_.type);
   if (file_.read_up_to_end(begin, bytes) == bytes.size()) return;
-  throw Error(fmt::format("{}: was {} bytes when it was opened and is {} now", path(),
-                          layout_.data_offset + num_bytes(), file_.size()));
+  throw Error(fmt::format("{}: was {} when it was opened and is {} now", path(),
+                          counted(layout_.data_offset + num_bytes(), "byte"), file_.size()));
 }
 
 TokenFile TokenFile::open_megatron(const std::string& prefix, const std::string& key) {
@@ -109,8 +110,8 @@ TokenFile TokenFile::open_megatron(const std::string& prefix, const std::string&
   const std::int64_t size = tokens.size();
   index.check_ends(tokens.path(), size);
   if (size == 0 || size % token_size != 0) {
-    throw ConfigError(key, fmt::format("{}: is {} bytes; legal: a multiple of {}, above 0",
-                                       tokens.path(), size, token_size));
+    throw ConfigError(key, fmt::format("{}: is {}; legal: a multiple of {}, above 0", tokens.path(),
+                                       counted(size, "byte"), token_size));
   }
   return TokenFile(std::move(tokens),
                    {.format = TokenFormat::megatron,
@@ -125,8 +126,8 @@ TokenFile TokenFile::open_llmc(const std::string& path, const std::string& key) 
   File file = File::open(path, key);
   const std::int64_t size = file.size();
   if (size < llmc::kHeaderSize) {
-    throw ConfigError(key, fmt::format("{}: is {} bytes; llm.c's header alone is {}", path, size,
-                                       llmc::kHeaderSize));
+    throw ConfigError(key, fmt::format("{}: is {}; llm.c's header alone is {}", path,
+                                       counted(size, "byte"), llmc::kHeaderSize));
   }
   const auto magic = read_number<std::int32_t>(file, 0);
   if (magic != llmc::kMagicU16 && magic != llmc::kMagicU32) {
@@ -146,9 +147,9 @@ TokenFile TokenFile::open_llmc(const std::string& path, const std::string& key) 
   const auto num_tokens = read_number<std::int32_t>(file, 8);
   if (num_tokens <= 0 || llmc::kHeaderSize + num_tokens * size_of(type) != size) {
     throw ConfigError(
-        key, fmt::format("{}: is {} bytes, but its header tells of {} tokens, which "
-                         "take {} + {} x {}",
-                         path, size, num_tokens, llmc::kHeaderSize, size_of(type), num_tokens));
+        key, fmt::format("{}: is {}, but its header tells of {}, which take {} + {} x {}", path,
+                         counted(size, "byte"), counted(num_tokens, "token"), llmc::kHeaderSize,
+                         size_of(type), num_tokens));
   }
   return TokenFile(std::move(file),
                    {.format = TokenFormat::llmc,
@@ -164,8 +165,8 @@ TokenFile TokenFile::open_raw(const std::string& path, TokenType type, const std
   const std::int64_t size = file.size();
   if (size == 0 || size % size_of(type) != 0) {
     throw ConfigError(
-        key, fmt::format("{}: is {} bytes; legal for this data.format: a multiple of {}, above 0",
-                         path, size, size_of(type)));
+        key, fmt::format("{}: is {}; legal for this data.format: a multiple of {}, above 0", path,
+                         counted(size, "byte"), size_of(type)));
   }
   return TokenFile(std::move(file),
                    {.format = type == TokenType::u16 ? TokenFormat::raw_u16 : TokenFormat::raw_u32,
@@ -177,7 +178,6 @@ TokenFile TokenFile::open_raw(const std::string& path, TokenType type, const std
 }
 
 TokenFile TokenFile::open(const std::string& path, TokenFormat format, const std::string& key) {
-  namespace fs = std::filesystem;
   switch (format) {
     case TokenFormat::automatic:
       break;
@@ -190,12 +190,12 @@ TokenFile TokenFile::open(const std::string& path, TokenFormat format, const std
     case TokenFormat::raw_u32:
       return open_raw(path, TokenType::u32, key);
   }
-  if (fs::exists(path + ".idx") || fs::exists(path + ".bin")) return open_megatron(path, key);
-  const fs::path as_path(path);
+  if (exists(path + ".idx", key) || exists(path + ".bin", key)) return open_megatron(path, key);
+  const std::filesystem::path as_path(path);
   if (as_path.extension() == ".bin" || as_path.extension() == ".idx") {
-    fs::path prefix = as_path;
+    std::filesystem::path prefix = as_path;
     prefix.replace_extension();
-    if (fs::exists(prefix.string() + ".bin") && fs::exists(prefix.string() + ".idx")) {
+    if (exists(prefix.string() + ".bin", key) && exists(prefix.string() + ".idx", key)) {
       throw ConfigError(key, fmt::format("{}: is half of a Megatron pair, which is named by its "
                                          "prefix: {}",
                                          path, prefix.string()));

@@ -7,12 +7,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "data/config.h"
 #include "data/file.h"
+#include "data/fingerprint.h"
 #include "data/token_type.h"
 
 namespace redspine {
@@ -37,6 +39,12 @@ class TokenFile {
   /// a file that became shorter since it was opened is an Error.
   void read(std::int64_t offset, std::span<std::int32_t> tokens, std::int64_t vocab_size) const;
 
+  /// Reads the index and at most 64 MiB of the tokens.
+  FileFingerprint fingerprint() const;
+  /// Tells files apart without reading them, by inode, size and time of the last change. Where it
+  /// is equal on two hosts they share the file; that it differs says nothing.
+  std::string identity() const;
+
  private:
   struct Layout {
     TokenFormat format;
@@ -53,6 +61,7 @@ class TokenFile {
   static TokenFile open_raw(const std::string& path, TokenType type, const std::string& key);
 
   void read_bytes(std::int64_t offset, std::span<std::byte> bytes) const;
+  std::optional<File> open_index() const;  // of a Megatron pair
 
   File file_;
   std::string key_;

@@ -2,19 +2,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <string>
 #include <vector>
 
+#include "data/file.h"
 #include "data/inputs.h"
 #include "data/token_file.h"
+#include "data/utf8.h"
 #include "tensor/error.h"
 
 namespace redspine {
 namespace {
 
-std::vector<std::string> match_prefixes(const std::string& pattern) {
-  std::vector<std::string> names = match_glob(pattern + ".idx");
+std::vector<std::string> match_prefixes(const std::string& pattern, const std::string& key) {
+  std::vector<std::string> names = match_glob(pattern + ".idx", key);
   for (std::string& name : names) name.resize(name.size() - 4);
   return names;
 }
@@ -29,16 +30,15 @@ std::vector<std::string> find_token_files(const std::string& path, TokenFormat f
                                           const std::string& key) {
   const bool may_be_pair = format == TokenFormat::automatic || format == TokenFormat::megatron;
   const bool may_be_file = format != TokenFormat::megatron;
-  const auto exists = [](const std::string& name) { return std::filesystem::exists(name); };
-  if ((may_be_file && exists(path)) ||
-      (may_be_pair && (exists(path + ".idx") || exists(path + ".bin")))) {
+  if ((may_be_file && exists(path, key)) ||
+      (may_be_pair && (exists(path + ".idx", key) || exists(path + ".bin", key)))) {
     return {path};
   }
   std::vector<std::string> names;
-  if (may_be_pair) names = match_prefixes(path);
+  if (may_be_pair) names = match_prefixes(path, key);
   const std::vector<std::string> prefixes = names;
   if (may_be_file) {
-    for (std::string& name : match_glob(path)) {
+    for (std::string& name : match_glob(path, key)) {
       const auto is_half = [&](const std::string& prefix) { return is_half_of(name, prefix); };
       if (std::none_of(prefixes.begin(), prefixes.end(), is_half)) names.push_back(std::move(name));
     }
@@ -52,12 +52,17 @@ std::vector<std::string> find_token_files(const std::string& path, TokenFormat f
                                        : may_be_pair ? "a file of that name and " + pair
                                                      : "a file of that name"));
   }
-  const std::vector<std::string> unfinished = match_glob(path + ".partial");
+  const std::vector<std::string> unfinished = match_glob(path + ".partial", key);
   if (may_be_file && !unfinished.empty()) {
     throw ConfigError(key,
                       fmt::format("{}: matches files of a set that is not complete: {} is of a "
                                   "run that was interrupted or goes on",
                                   path, unfinished.front()));
+  }
+  // Their names are written into checkpoints.
+  for (const std::string& name : names) {
+    const std::string mistake = mistake_in_name(name);
+    if (!mistake.empty()) throw ConfigError(key, fmt::format("{}: {}", name, mistake));
   }
   std::sort(names.begin(), names.end());
   return names;

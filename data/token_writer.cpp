@@ -20,8 +20,7 @@ void store(std::vector<std::byte>& buffer, std::span<const std::int32_t> tokens)
 
 }  // namespace
 
-TokenStream::TokenStream(const std::string& path, bool is_u16)
-    : file_(File::create(path)), is_u16_(is_u16) {}
+TokenStream::TokenStream(File& file, bool is_u16) : file_(file), is_u16_(is_u16) {}
 
 void TokenStream::append(std::span<const std::int32_t> tokens) {
   if (is_u16_) {

@@ -1,8 +1,9 @@
 // Writes token files as a stream of documents, whatever their format.
 //
-// Files grow under names that end in .partial and get their own only in publish(), after everything
-// is on the medium: a run that was interrupted at any moment leaves nothing that could be mistaken
-// for complete. Local, not safe from several threads.
+// Files grow as partial_file.h says and get their names only in publish(), after everything is on
+// the medium: a run that was interrupted at any moment leaves nothing that could be mistaken for
+// complete, and a name that another process writes to is refused. Local, not safe from several
+// threads.
 #pragma once
 
 #include <cstddef>
@@ -14,6 +15,9 @@
 #include "data/file.h"
 
 namespace redspine {
+
+/// Under which a user finds the output.
+inline constexpr const char* kOutputOption = "--output";
 
 class TokenWriter {
  public:
@@ -45,13 +49,11 @@ class TokenWriter {
   virtual std::int64_t num_tokens() const = 0;  // of ended documents
 };
 
-/// The name of a file that is not published yet.
-inline std::string partial(const std::string& path) { return path + ".partial"; }
-
 /// A file of tokens that grows: u16 where the vocabulary allows, else 32 bits.
 class TokenStream {
  public:
-  TokenStream(const std::string& path, bool is_u16);
+  /// `file` is empty, and outlives this.
+  TokenStream(File& file, bool is_u16);
 
   void append(std::span<const std::int32_t> tokens);
   /// Adds raw bytes, such as a header.
@@ -62,7 +64,7 @@ class TokenStream {
  private:
   void write_if_full();
 
-  File file_;
+  File& file_;
   bool is_u16_;
   std::vector<std::byte> buffer_;  // what file_ still lacks
 };

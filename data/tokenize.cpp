@@ -4,15 +4,13 @@
 #include <xxhash.h>
 
 #include <chrono>
-#include <filesystem>
 #include <limits>
 #include <memory>
 #include <span>
 #include <string_view>
-#include <system_error>
 #include <utility>
 
-#include "data/inputs.h"
+#include "data/file.h"
 #include "data/llmc_writer.h"
 #include "data/megatron_writer.h"
 #include "data/ordered_work.h"
@@ -60,23 +58,12 @@ EncodedBatch encode(DocumentBatch lines, const InputOptions& options, const Toke
   return encoded;
 }
 
-void make_folder_of(const std::string& prefix) {
-  const std::filesystem::path folder = std::filesystem::path(prefix).parent_path();
-  if (folder.empty()) return;
-  std::error_code code;
-  std::filesystem::create_directories(folder, code);
-  if (code) throw Error(fmt::format("{}: making it failed: {}", folder.string(), code.message()));
-}
-
 /// The one or two sets of token files that documents are shared out to.
 class Outputs {
  public:
   Outputs(const TokenizeOptions& options, std::int64_t vocab_size)
       : validation_fraction_(options.validation_fraction) {
-    const bool is_split = validation_fraction_ > 0.0;
-    make_folder_of(options.output_prefix);
-    add(options, options.output_prefix + (is_split ? "_train" : ""), vocab_size);
-    if (is_split) add(options, options.output_prefix + "_validation", vocab_size);
+    for (const std::string& prefix : options.prefixes()) add(options, prefix, vocab_size);
     present_ = writers_.front().get();
   }
 
@@ -113,7 +100,9 @@ class Outputs {
  private:
   void add(const TokenizeOptions& options, const std::string& prefix, std::int64_t vocab_size) {
     prefixes_.push_back(prefix);
-    if (options.output_format == OutputFormat::megatron) {
+    const bool is_pair = options.output_format == OutputFormat::megatron;
+    prepare_output(prefix + (is_pair ? ".bin" : "_000000.bin"), "--output");
+    if (is_pair) {
       writers_.push_back(std::make_unique<MegatronWriter>(prefix, vocab_size));
     } else {
       writers_.push_back(std::make_unique<LlmcWriter>(
@@ -126,18 +115,6 @@ class Outputs {
   std::vector<std::unique_ptr<TokenWriter>> writers_;  // [prefix]
   TokenWriter* present_;                               // has the present document
 };
-
-/// Values and inputs together, so that all mistakes are told in one go.
-void check(const TokenizeOptions& options) {
-  Mistakes mistakes;
-  options.validate(mistakes);
-  try {
-    find_inputs(options.input.inputs);
-  } catch (const ConfigError& error) {
-    for (const Mistake& mistake : error.mistakes()) mistakes.add(mistake.key, mistake.text);
-  }
-  mistakes.throw_if_any();
-}
 
 }  // namespace
 
@@ -160,9 +137,41 @@ void TokenizeOptions::validate(Mistakes& mistakes) const {
   }
 }
 
-TokenizeSummary tokenize(const TokenizeOptions& options, const Tokenizer& tokenizer) {
+std::vector<std::string> TokenizeOptions::prefixes() const {
+  if (validation_fraction == 0.0) return {output_prefix};
+  return {output_prefix + "_train", output_prefix + "_validation"};
+}
+
+std::vector<std::string> TokenizeOptions::first_files() const {
+  std::vector<std::string> paths = prefixes();
+  for (std::string& path : paths) {
+    if (output_format == OutputFormat::megatron) {
+      path += ".bin";
+    } else {
+      path = LlmcWriter::shard_path(path, 0);
+    }
+  }
+  return paths;
+}
+
+void TokenizeOptions::add_outputs(OwnFiles& own) const {
+  for (const std::string& prefix : prefixes()) {
+    if (output_format == OutputFormat::megatron) {
+      own.add(prefix + ".bin");
+      own.add(prefix + ".idx");
+    } else {
+      own.add_shards(prefix);
+    }
+  }
+}
+
+TokenizeSummary tokenize(TokenizeOptions options, const Tokenizer& tokenizer) {
   const auto start = std::chrono::steady_clock::now();
-  check(options);
+  options.add_outputs(options.input.own);
+  Mistakes mistakes;  // of all kinds, to be told in one go
+  options.validate(mistakes);
+  options.input.check_inputs(mistakes);
+  mistakes.throw_if_any();
   const auto cut_point = [&](std::string_view text) { return tokenizer.cut_point(text); };
   InputReader reader(options.input, cut_point, options.report);
   Outputs outputs(options, tokenizer.vocab_size());
@@ -181,6 +190,7 @@ TokenizeSummary tokenize(const TokenizeOptions& options, const Tokenizer& tokeni
            }});
 
   summary.outputs = outputs.finish();
+  summary.left_out = reader.left_out();
   for (const TokenizeOutput& output : summary.outputs) {
     summary.num_documents += output.num_documents;
     summary.num_tokens += output.num_tokens;

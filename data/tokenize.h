@@ -35,6 +35,13 @@ struct TokenizeOptions {
 
   /// Adds what is wrong with the values alone, under the names of the options.
   void validate(Mistakes& mistakes) const;
+
+  /// Of the one or two sets of token files.
+  std::vector<std::string> prefixes() const;
+  /// Those which, while they are locked, keep all of the outputs from others.
+  std::vector<std::string> first_files() const;
+  /// What is written; tokenize() does not take it for input.
+  void add_outputs(OwnFiles& own) const;
 };
 
 struct TokenizeOutput {
@@ -49,11 +56,12 @@ struct TokenizeSummary {
   std::int64_t num_tokens = 0;
   std::int64_t num_bytes = 0;  // of text
   SkippedLines skipped = {};
+  std::vector<std::string> left_out = {};  // input_reader.h
   double seconds = 0.0;
 };
 
 /// ConfigError for what the user can mend (a missing input, a line that is no JSON: FILE:LINE, a
-/// set that got no document), and then no output is published.
-TokenizeSummary tokenize(const TokenizeOptions& options, const Tokenizer& tokenizer);
+/// set that got no document, outputs that another process writes), and then no output is published.
+TokenizeSummary tokenize(TokenizeOptions options, const Tokenizer& tokenizer);
 
 }  // namespace redspine

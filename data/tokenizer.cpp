@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 
 #include "data/bpe_file.h"
 #include "data/bpe_tokenizer.h"
@@ -51,20 +50,19 @@ std::string read_file(const std::string& path, const std::string& key) {
 
 BpeModel read_model(const std::string& path, const std::string& key) {
   const TokenizerSource source = {path, key};
-  const std::filesystem::path folder = path;
-  if (!std::filesystem::is_directory(folder)) {
+  if (look_at(path, key) != PathKind::folder) {
     const std::string text = read_file(path, key);
     const std::size_t first = std::min(text.find_first_not_of(" \t\r\n"), text.size());
     return text.substr(first, 1) == "{" ? parse_tokenizer_json(text, source)
                                         : parse_tiktoken(text, source);
   }
-  const std::string json = folder / "tokenizer.json";
-  if (std::filesystem::exists(json)) {
+  const std::string json = path + "/tokenizer.json";
+  if (exists(json, key)) {
     return parse_tokenizer_json(read_file(json, key), {json, key});
   }
-  const std::string vocab = folder / "vocab.json";
-  const std::string merges = folder / "merges.txt";
-  if (!std::filesystem::exists(vocab) || !std::filesystem::exists(merges)) {
+  const std::string vocab = path + "/vocab.json";
+  const std::string merges = path + "/merges.txt";
+  if (!exists(vocab, key) || !exists(merges, key)) {
     source.fail("is a folder without tokenizer.json, and without vocab.json and merges.txt");
   }
   return parse_vocab_and_merges(read_file(vocab, key), read_file(merges, key), source);

@@ -3,16 +3,15 @@
 #include <fmt/format.h>
 
 #include <cstdio>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
-#include <system_error>
 #include <unordered_map>
 
 #include "data/bpe_file.h"
 #include "data/byte_alphabet.h"
 #include "data/file.h"
+#include "data/partial_file.h"
 #include "data/splitter.h"
 #include "tensor/error.h"
 
@@ -325,18 +324,12 @@ std::string tokenizer_json(const BpeModel& model) {
   return root.dump(2) + "\n";
 }
 
-void save_tokenizer_json(const BpeModel& model, const std::string& path) {
+void save_tokenizer_json(const BpeModel& model, PartialFile& file) {
   const std::string text = tokenizer_json(model);
-  const std::string partial = path + ".partial";
-  File file = File::create(partial);
-  file.write(std::as_bytes(std::span(text)));
-  file.sync();
-  std::error_code code;
-  std::filesystem::rename(partial, path, code);
-  if (code) {
-    throw Error(fmt::format("{}: renaming it to {} failed: {}", partial, path, code.message()));
-  }
-  sync_folder_of(path);
+  file.file().write(std::as_bytes(std::span(text)));
+  file.file().sync();
+  file.publish();
+  sync_folder_of(file.path());
 }
 
 }  // namespace redspine

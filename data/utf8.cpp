@@ -1,5 +1,7 @@
 #include "data/utf8.h"
 
+#include <fmt/format.h>
+
 #include <cstdint>
 #include <cstring>
 
@@ -47,6 +49,15 @@ std::size_t valid_utf8_prefix(std::string_view text) {
     at += length;
   }
   return at;
+}
+
+std::string mistake_in_name(std::string_view text) {
+  const std::size_t nul = text.find('\0');
+  const std::size_t valid = valid_utf8_prefix(text);
+  if (nul < valid) return fmt::format("has a NUL at byte {}", nul);
+  if (valid == text.size()) return "";
+  return fmt::format("has the byte 0x{:02x} at {}, which is no UTF-8",
+                     static_cast<unsigned char>(text[valid]), valid);
 }
 
 void append_utf8(char32_t code_point, std::string& text) {

@@ -16,9 +16,16 @@ namespace redspine {
 /// Thrown by agree() on every rank alike, after the mistakes were told.
 struct Refused {};
 
+/// The same mistakes under `key`: those that were found in what it names.
+ConfigError under_key(const std::string& key, const ConfigError& error);
+
 /// Collective. `mistakes` is what this rank found, or empty. Where any rank found some, the lowest
 /// of them tells its own and all throw Refused.
 void refuse_together(const RankGroup& world, const std::string& mistakes);
+
+/// Collective. Refuses together where the ranks do not have the same of `what`, which `lines` tell;
+/// hosts without a common file system may hold different versions of a file.
+void refuse_unequal(const RankGroup& world, const char* what, const std::string& lines);
 
 /// Collective. Runs `function` on every rank and gives its result where it threw ConfigError on
 /// none; else refuses together. Other exceptions pass through on their rank alone, which then has

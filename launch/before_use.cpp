@@ -2,8 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <cstdio>
-
+#include "data/output.h"
 #include "launch/agree.h"
 
 namespace redspine {
@@ -37,7 +36,7 @@ UseCheck read_use_check(const boost::program_options::variables_map& values) {
 
 bool check_before_use(UseCheck check, const std::string& directory, Verification verification) {
   if (check == UseCheck::skip) {
-    fmt::print(stderr, "redspine: {}\n", skipped_text(directory));
+    print_error("redspine: {}\n", skipped_text(directory));
     return false;
   }
   try {

@@ -12,6 +12,7 @@
 #include <optional>
 #include <sstream>
 
+#include "data/output.h"
 #include "launch/bench_step.h"
 #include "launch/config_file.h"
 #include "launch/device_choice.h"
@@ -226,7 +227,7 @@ void show_products(const Results& results) {
   }
   std::vector<Align> columns(rows.front().size(), Align::right);
   columns.front() = Align::left;
-  fmt::print("{}\n", format_table(columns, rows));
+  print_out("{}\n", format_table(columns, rows));
 }
 
 void show_collectives(const Results& results) {
@@ -243,13 +244,13 @@ void show_collectives(const Results& results) {
   }
   std::vector<Align> columns(rows.front().size(), Align::right);
   columns.front() = Align::left;
-  fmt::print("{}\n", format_table(columns, rows));
+  print_out("{}\n", format_table(columns, rows));
 }
 
 void show_step(const Results& results) {
   const StepResult& step = *results.step;
   constexpr double kMib = 1 << 20;
-  fmt::print(
+  print_out(
       "matrix product  {:.3f} TFLOP/s, a large square one\n"
       "training        {:.3f} TFLOP/s a rank, {:.1f}% of it\n"
       "tokens          {:.0f} a second\n"
@@ -273,24 +274,24 @@ void show_step(const Results& results) {
     add_row(name_of(static_cast<Phase>(i)), step.times->seconds[i]);
   }
   add_row("rest", mean - step.times->sum());
-  fmt::print("{}", format_table({Align::left, Align::right, Align::right}, rows));
+  print_out("{}", format_table({Align::left, Align::right, Align::right}, rows));
 }
 
 void show(const Results& results, const Device& device) {
-  fmt::print("device          {}\n", device.description());
+  print_out("device          {}\n", device.description());
   if (const auto library = library_beside(results, device)) {
-    fmt::print("BLAS            {}\n", *library);
+    print_out("BLAS            {}\n", *library);
   }
   if (!results.products.empty()) show_products(results);
   if (results.streams) {
-    fmt::print("memory          copy {:.1f} GB/s, AdamW {:.1f} GB/s\n",
-               results.streams->copy * 1e-9, results.streams->adamw * 1e-9);
+    print_out("memory          copy {:.1f} GB/s, AdamW {:.1f} GB/s\n", results.streams->copy * 1e-9,
+              results.streams->adamw * 1e-9);
   }
   if (!results.collectives.empty()) show_collectives(results);
   if (results.step) show_step(results);
   if (results.floor) {
     const StepFloor& floor = *results.floor;
-    fmt::print(
+    print_out(
         "floor           {:.4f} s = products {:.4f} + attention {:.4f} + optimizer {:.4f} + logits "
         "{:.4f}\nstep / floor    {:.3f}\n",
         floor.sum(), floor.products, floor.attention, floor.optimizer, floor.logits,
@@ -310,7 +311,7 @@ int bench(const MpiSession& session, Words words) {
     const Results results = measure_parts(order, data, world, *device);
     if (world.rank() != 0) return kExitDone;
     if (order.writes_json) {
-      fmt::print("{}\n", to_json(order, results, *device, world.size()).dump());
+      print_out("{}\n", to_json(order, results, *device, world.size()).dump());
     } else {
       show(results, *device);
     }
@@ -324,7 +325,7 @@ int run_bench(Words words) {
   if (asks_for_help(words)) {
     std::ostringstream text;
     text << make_options();
-    fmt::print("redspine bench --config FILE [--set KEY=VALUE ...] [OPTION ...]\n\n{}", text.str());
+    print_out("redspine bench --config FILE [--set KEY=VALUE ...] [OPTION ...]\n\n{}", text.str());
     return kExitDone;
   }
   return run_job([&](const MpiSession& session) { return bench(session, words); });

@@ -5,21 +5,23 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <cstdio>
 
+#include "data/output.h"
 #include "launch/nearest.h"
+#include "tensor/printable.h"
 
 namespace redspine {
 namespace {
 
 const std::array<Command, 5>& commands() {
   static const std::array<Command, 5> kAll = {{
-      {"inspect", "tensors, layers, step and configuration", run_checkpoint_inspect},
-      {"verify", "is every byte as it was written?", run_checkpoint_verify},
-      {"diff", "what differs between two, tensor by tensor", run_checkpoint_diff},
-      {"import", "a GPT-2 or Llama of transformers -> weights to begin with",
-       run_checkpoint_import},
-      {"export", "the model alone, for transformers", run_checkpoint_export},
+      {"inspect", "tensors, layers, step and configuration", run_checkpoint_inspect,
+       Processes::one},
+      {"verify", "is every byte as it was written?", run_checkpoint_verify, Processes::many},
+      {"diff", "what differs between two, tensor by tensor", run_checkpoint_diff, Processes::one},
+      {"import", "a GPT-2 or Llama of transformers -> weights to begin with", run_checkpoint_import,
+       Processes::one},
+      {"export", "the model alone, for transformers", run_checkpoint_export, Processes::one},
   }};
   return kAll;
 }
@@ -36,23 +38,23 @@ std::string help_text() {
 
 int run_checkpoint(Words words) {
   if (words.empty()) {
-    fmt::print(stderr, "{}", help_text());
+    write_error(help_text());
     return kExitMistake;
   }
   const std::string& name = words.front();
   std::vector<std::string> known;
   for (const Command& command : commands()) {
-    if (command.name == name) return command.run(words.subspan(1));
+    if (command.name == name) {
+      return start_command(command, "checkpoint " + name, words.subspan(1));
+    }
     known.push_back(command.name);
   }
   if (name == "--help" || name == "-h") {
-    fmt::print("{}", help_text());
+    write_out(help_text());
     return kExitDone;
   }
-  fmt::print(stderr,
-             "redspine: checkpoint {}: unknown command; nearest: {}; all: redspine checkpoint "
-             "--help\n",
-             name, nearest_word(name, known));
+  print_error("redspine: checkpoint {}: unknown command{}; all: redspine checkpoint --help\n",
+              one_line(name, kMaxExcerpt), nearest_word(name, known));
   return kExitMistake;
 }
 

@@ -3,9 +3,9 @@
 
 #include <fmt/format.h>
 
-#include <cstdio>
 #include <sstream>
 
+#include "data/output.h"
 #include "launch/before_use.h"
 #include "launch/checkpoint_command.h"
 #include "model/stored_tensors.h"
@@ -47,8 +47,8 @@ Conversion read_conversion(Words words) {
   }
   Mistakes mistakes;
   if (directories.size() != 1) {
-    mistakes.add(
-        "", fmt::format("{} directories are given to read from; legal: 1", directories.size()));
+    mistakes.add("",
+                 fmt::format("directories given to read from: {}; legal: 1", directories.size()));
   }
   if (!values.contains("output") || values["output"].as<std::string>().empty()) {
     mistakes.add("", "--output DIR is missing");
@@ -66,17 +66,17 @@ Conversion read_conversion(Words words) {
 int print_help(const std::string& text) {
   std::ostringstream options;
   options << make_options();
-  fmt::print("{}\n\n{}", text, options.str());
+  print_out("{}\n\n{}", text, options.str());
   return kExitDone;
 }
 
 ConversionReport convert(const Conversion& conversion) {
   ConversionReport report = convert_model(conversion);
-  fmt::print("{}: {} parameters in {} tensors, {} bytes\n", conversion.output,
-             report.num_parameters, report.num_tensors, report.bytes);
-  for (const std::string& name : report.copied) fmt::print("{}: copied\n", name);
+  print_out("{}: {} parameters in {} tensors, {} bytes\n", conversion.output, report.num_parameters,
+            report.num_tensors, report.bytes);
+  for (const std::string& name : report.copied) print_out("{}: copied\n", name);
   if (!conversion.writes_manifest) {
-    fmt::print("without manifest.json, which would vouch for what nobody has verified\n");
+    print_out("without manifest.json, which would vouch for what nobody has verified\n");
   }
   return report;
 }
@@ -91,7 +91,7 @@ int run_checkpoint_import(Words words) {
   }
   const Conversion conversion = read_conversion(words);
   convert(conversion);
-  fmt::print("to train from it: --set checkpoint.initialize_from={}\n", conversion.output);
+  print_out("to train from it: --set checkpoint.initialize_from={}\n", conversion.output);
   return kExitDone;
 }
 
@@ -104,10 +104,10 @@ int run_checkpoint_export(Words words) {
   const Conversion conversion = read_conversion(words);
   const ConversionReport report = convert(conversion);
   if (stored_family(report.config) == StoredFamily::redspine) {
-    fmt::print(stderr,
-               "redspine: warning: transformers has no model with these options, so that only "
-               "redspine opens {}\n",
-               conversion.output);
+    print_error(
+        "redspine: warning: transformers has no model with these options, so that only "
+        "redspine opens {}\n",
+        conversion.output);
   }
   return kExitDone;
 }

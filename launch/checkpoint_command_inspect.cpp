@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "data/output.h"
 #include "launch/before_use.h"
 #include "launch/checkpoint_command.h"
 #include "launch/job.h"
@@ -34,7 +34,7 @@ po::options_description make_options(const std::string& what) {
 int print_help(const std::string& usage, const po::options_description& options) {
   std::ostringstream text;
   text << options;
-  fmt::print("{}\n\n{}", usage, text.str());
+  print_out("{}\n\n{}", usage, text.str());
   return kExitDone;
 }
 
@@ -44,8 +44,8 @@ std::vector<std::string> directories_of(const po::variables_map& values, std::si
     directories = values["directory"].as<std::vector<std::string>>();
   }
   if (directories.size() != count) {
-    throw ConfigError(
-        "", fmt::format("{} directories are given; legal: {}", directories.size(), count));
+    throw ConfigError("",
+                      fmt::format("directories given: {}; legal: {}", directories.size(), count));
   }
   return directories;
 }
@@ -177,8 +177,8 @@ int verify(const MpiSession& session, Words words) {
   });
   const std::vector<std::string> problems = verify_checkpoint(directory, Verification::full, world);
   if (world.rank() == 0) {
-    for (const std::string& problem : problems) fmt::print(stderr, "{}\n", problem);
-    if (problems.empty()) fmt::print("{}: every byte is as it was written\n", directory);
+    for (const std::string& problem : problems) print_error("{}\n", problem);
+    if (problems.empty()) print_out("{}: every byte is as it was written\n", directory);
   }
   return problems.empty() ? kExitDone : kExitFailed;
 }
@@ -195,8 +195,8 @@ int run_checkpoint_inspect(Words words) {
   const po::variables_map values = parse_words(words, options, "directory");
   const std::string directory = directories_of(values, 1).front();
   const CheckpointSummary summary = summarize(directory);
-  fmt::print("{}", values.contains("json") ? summary_json(directory, summary)
-                                           : summary_text(directory, summary));
+  print_out("{}", values.contains("json") ? summary_json(directory, summary)
+                                          : summary_text(directory, summary));
   return kExitDone;
 }
 
@@ -229,7 +229,7 @@ int run_checkpoint_diff(Words words) {
     check_before_use(read_use_check(values), directory, Verification::full);
   }
   const DirectoryDifference difference = compare_directories(pair[0], pair[1]);
-  fmt::print("{}", difference_text(difference));
+  write_out(difference_text(difference));
   return difference.is_equal() ? kExitDone : kExitFailed;
 }
 

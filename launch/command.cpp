@@ -4,12 +4,36 @@
 
 #include <algorithm>
 
+#include "data/utf8.h"
+#include "launch/job_size.h"
 #include "launch/nearest.h"
 #include "tensor/error.h"
+#include "tensor/printable.h"
 
 namespace redspine {
 
 namespace po = boost::program_options;
+
+int start_command(const Command& command, const std::string& full_name, Words words) {
+  if (command.processes == Processes::one && refuse_many_ranks(full_name)) return kExitMistake;
+  return command.run(words);
+}
+
+namespace {
+
+/// Most words are paths; what is written somewhere of the others is text as well.
+void check_text(const po::option& option, const std::string& positional) {
+  if (option.string_key == "set") return;  // its keys' mistakes are told by their names
+  for (const std::string& value : option.value) {
+    const std::string mistake = mistake_in_name(value);
+    if (mistake.empty()) continue;
+    const bool is_named = option.string_key != positional;
+    throw ConfigError(is_named ? "--" + option.string_key : "",
+                      fmt::format("read {}: {}; legal: UTF-8", excerpt(value), mistake));
+  }
+}
+
+}  // namespace
 
 bool asks_for_help(Words words) {
   return std::any_of(words.begin(), words.end(),
@@ -29,8 +53,10 @@ po::variables_map parse_words(Words words, const po::options_description& option
     if (!positional.empty()) parser.positional(positions);
     const po::parsed_options parsed = parser.run();
     for (const po::option& option : parsed.options) {
-      if (!option.string_key.empty()) continue;
-      throw ConfigError("", fmt::format("{}: belongs to no option", option.value.front()));
+      if (option.string_key.empty()) {
+        throw ConfigError("", fmt::format("{}: belongs to no option", option.value.front()));
+      }
+      check_text(option, positional);
     }
     po::store(parsed, values);
     po::notify(values);
@@ -38,8 +64,8 @@ po::variables_map parse_words(Words words, const po::options_description& option
     std::vector<std::string> known;
     for (const auto& option : options.options()) known.push_back("--" + option->long_name());
     const std::string word = error.get_option_name();
-    throw ConfigError(
-        "", fmt::format("{}: unknown option; nearest: {}", word, nearest_word(word, known)));
+    throw ConfigError("", fmt::format("{}: unknown option{}", one_line(word, kMaxExcerpt),
+                                      nearest_word(word, known)));
   } catch (const po::error& error) {
     throw ConfigError("", error.what());
   }

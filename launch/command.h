@@ -17,10 +17,16 @@ inline constexpr int kExitFailed = 1;
 inline constexpr int kExitMistake = 2;
 inline constexpr int kExitStopped = 75;
 
+enum class Processes {
+  one,   // several are refused before anything is done
+  many,  // as many ranks as there are
+};
+
 struct Command {
   std::string name;
   std::string summary;  // one line, for `redspine --help`
   int (*run)(Words words);
+  Processes processes;
 };
 
 int run_train(Words words);
@@ -30,6 +36,9 @@ int run_evaluate(Words words);
 int run_checkpoint(Words words);
 int run_trace(Words words);
 int run_bench(Words words);
+
+/// Runs it and gives its exit code. `full_name` is what a user types.
+int start_command(const Command& command, const std::string& full_name, Words words);
 
 /// Whether --help is among the words.
 bool asks_for_help(Words words);

@@ -72,6 +72,8 @@ void derive_defaults(Config& config, Origins& origins) {
   derive("batch.sequence_length", "model.max_sequence_length", config.batch.sequence_length,
          model.max_sequence_length);
   derive("schedule.decay_steps", "train.steps", config.schedule.decay_steps, config.train.steps);
+  derive("schedule.warmup_steps", "schedule.decay_steps", config.schedule.warmup_steps,
+         default_warmup_steps(config.schedule.decay_steps));
   if (config.data.validation.empty()) {
     derive("train.eval_interval", "data.validation", config.train.eval_interval, 0);
   }

@@ -10,13 +10,16 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "data/output.h"
 #include "data/tokenizer.h"
 #include "launch/before_use.h"
 #include "launch/device_choice.h"
 #include "launch/fields.h"
 #include "launch/job.h"
+#include "launch/run_data.h"
 #include "launch/scalars.h"
 #include "launch/trained_model.h"
+#include "tensor/printable.h"
 #include "trainer/checkpoint/loader.h"
 #include "trainer/evaluator.h"
 
@@ -44,8 +47,8 @@ po::options_description make_options() {
       ("tensor", po::value<std::int64_t>()->default_value(1),
        "ranks that share one model; the others share the data")  //
       ("tokenizer", po::value<std::string>()->default_value(""),
-       "bytes; without it, what the checkpoint says")  //
-      ("json", "one line of JSON")                     //
+       "\"bytes\", or a tokenizer's file or folder; without it, what the checkpoint says")  //
+      ("json", "one line of JSON")                                                          //
       ("help", "this text");
   add_verify_option(options);
   add_device_options(options);
@@ -99,9 +102,10 @@ int read_tensor_degree(const po::variables_map& values, const ModelConfig& confi
     }
   }
   if (std::find(legal.begin(), legal.end(), degree) == legal.end()) {
-    throw ConfigError("--tensor",
-                      fmt::format("is {}; legal for {} ranks and {} heads: {}", degree, world_size,
-                                  config.num_heads, fmt::join(legal, ", ")));
+    throw ConfigError(
+        "--tensor",
+        fmt::format("is {}; legal for {} and {}: {}", degree, counted(world_size, "rank"),
+                    counted(config.num_heads, "head"), fmt::join(legal, ", ")));
   }
   return static_cast<int>(degree);
 }
@@ -222,20 +226,20 @@ void show(const Order& order, const Result& result) {
                                    {"verified", result.is_verified},
                                    {"seconds", result.seconds}};
     if (result.num_bytes) line["bytes"] = *result.num_bytes;
-    fmt::print("{}\n", line.dump());
+    print_out("{}\n", line.dump());
     return;
   }
-  fmt::print(
+  print_out(
       "tokens         {}, each once, {} at most from one another\n"
       "loss           {:.6f} nats a token\n"
       "perplexity     {:.4f}\n",
       result.num_tokens, order.shape.sequence_length, result.loss, result.perplexity());
   if (bits) {
-    fmt::print("bits a byte    {:.6f}  ({} bytes)\n", *bits, *result.num_bytes);
+    print_out("bits a byte    {:.6f}  ({} bytes)\n", *bits, *result.num_bytes);
   } else {
-    fmt::print("bits a byte    not known: {}\n", result.no_bytes_cause);
+    print_out("bits a byte    not known: {}\n", result.no_bytes_cause);
   }
-  fmt::print("seconds        {:.2f}\n", result.seconds);
+  print_out("seconds        {:.2f}\n", result.seconds);
 }
 
 void add_bytes(const Order& order, Result& result) {
@@ -251,6 +255,7 @@ void add_bytes(const Order& order, Result& result) {
 int evaluate(const MpiSession& session, Words words) {
   const RankGroup& world = session.world();
   const Order order = agree(world, [&] { return read_order(words, world.size()); });
+  agree_on_files(world, order.data.files());
   const bool is_verified = check_before_use(order.use_check, order.model.directory, world);
   const JobThreads threads = agree_on_threads(world);
   const auto device = agree_on_device(session, order.run, threads);
@@ -292,7 +297,7 @@ int run_evaluate(Words words) {
   if (asks_for_help(words)) {
     std::ostringstream text;
     text << make_options();
-    fmt::print("redspine evaluate --checkpoint DIR --data PATH [OPTION ...]\n\n{}", text.str());
+    print_out("redspine evaluate --checkpoint DIR --data PATH [OPTION ...]\n\n{}", text.str());
     return kExitDone;
   }
   return run_job([&](const MpiSession& session) { return evaluate(session, words); });

@@ -5,6 +5,8 @@
 #include <array>
 #include <utility>
 
+#include "data/utf8.h"
+
 namespace redspine {
 namespace {
 
@@ -68,6 +70,25 @@ Choice choice(Enum& value) {
   return {.words = Words<Enum>::kAll,
           .get = [&value] { return static_cast<std::size_t>(value); },
           .set = [&value](std::size_t index) { value = static_cast<Enum>(index); }};
+}
+
+/// The shortest text that reads back to the same bits, as YAML 1.1 reads numbers too: to it 1e-08
+/// is a word, and 1.0e-08 the number.
+std::string text_of_number(double number) {
+  std::string text = fmt::format("{}", number);
+  const std::size_t exponent = text.find('e');
+  if (exponent != std::string::npos && text.find('.') == std::string::npos) {
+    text.insert(exponent, ".0");
+  }
+  return text;
+}
+
+/// What may stand in a file of YAML as it is: no control characters, and no line breaks of Unicode,
+/// which YAML 1.1 folds.
+bool is_printable(char32_t c) {
+  const bool is_control = c < 0x20 || (c >= 0x7F && c < 0xA0);
+  const bool is_line_break = c == 0x2028 || c == 0x2029;
+  return !is_control && !is_line_break && c != 0xFEFF && c != 0xFFFE && c != 0xFFFF;
 }
 
 }  // namespace
@@ -162,15 +183,19 @@ std::vector<Setting> settings_of(Config config) {
 
 std::string quoted(std::string_view text) {
   std::string result = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') {
+  while (!text.empty()) {
+    const CodePoint point = code_point_at(text, 0);
+    if (point.value == '"' || point.value == '\\') {
       result += '\\';
-      result += c;
-    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
-      result += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+      result += static_cast<char>(point.value);
+    } else if (is_printable(point.value)) {
+      result += text.substr(0, point.length);
+    } else if (point.value < 0x100) {
+      result += fmt::format("\\x{:02x}", static_cast<std::uint32_t>(point.value));
     } else {
-      result += c;
+      result += fmt::format("\\u{:04x}", static_cast<std::uint32_t>(point.value));
     }
+    text.remove_prefix(point.length);
   }
   return result + '"';
 }
@@ -179,9 +204,9 @@ std::string text_of(const FieldValue& value) {
   struct Writer {
     std::string operator()(const std::int64_t* number) const { return fmt::format("{}", *number); }
     std::string operator()(const std::uint64_t* number) const { return fmt::format("{}", *number); }
-    std::string operator()(const double* number) const { return fmt::format("{}", *number); }
+    std::string operator()(const double* number) const { return text_of_number(*number); }
     std::string operator()(const std::optional<double>* number) const {
-      return *number ? fmt::format("{}", **number) : "";
+      return *number ? text_of_number(**number) : "";
     }
     std::string operator()(const bool* flag) const { return *flag ? "true" : "false"; }
     std::string operator()(const std::string* text) const { return quoted(*text); }
@@ -192,7 +217,8 @@ std::string text_of(const FieldValue& value) {
       std::string list;
       for (const DataFileConfig& file : *files) {
         if (!list.empty()) list += ", ";
-        list += fmt::format("{{path: {}, weight: {}}}", quoted(file.path), file.weight);
+        list +=
+            fmt::format("{{path: {}, weight: {}}}", quoted(file.path), text_of_number(file.weight));
       }
       return "[" + list + "]";
     }

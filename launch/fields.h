@@ -46,7 +46,7 @@ std::vector<Setting> settings_of(Config config);
 /// Empty for an optional without a value.
 std::string text_of(const FieldValue& value);
 
-/// `text` in double quotes, with the escapes of YAML.
+/// `text`, which is UTF-8, in double quotes, with the escapes of YAML.
 std::string quoted(std::string_view text);
 
 }  // namespace redspine

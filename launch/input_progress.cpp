@@ -1,12 +1,13 @@
 #include "launch/input_progress.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <array>
-#include <cstdio>
 #include <utility>
 
+#include "data/output.h"
 #include "trainer/console.h"
 
 namespace redspine {
@@ -15,7 +16,7 @@ ProgressLine::ProgressLine(std::string action)
     : action_(std::move(action)), is_terminal_(isatty(STDERR_FILENO) != 0) {}
 
 ProgressLine::~ProgressLine() {
-  if (is_shown_) fmt::print(stderr, "\r\033[K");
+  if (is_shown_) print_error("\r\033[K");
 }
 
 void ProgressLine::show(const InputProgress& progress) {
@@ -37,9 +38,14 @@ void ProgressLine::show(std::int64_t done, std::int64_t wanted) {
 
 void ProgressLine::write(const std::string& text) {
   if (!is_terminal_) return;
-  fmt::print(stderr, "\r\033[K{}: {}", action_, text);
-  std::fflush(stderr);
+  print_error("\r\033[K{}: {}", action_, text);
   is_shown_ = true;
+}
+
+void print_left_out(const std::vector<std::string>& files) {
+  if (files.empty()) return;
+  print_out("{} files left out of the inputs, being this command's own: {}\n", files.size(),
+            fmt::join(files, ", "));
 }
 
 std::string format_bytes(double num_bytes) {

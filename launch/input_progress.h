@@ -1,8 +1,9 @@
-// How far a command is with its inputs, shown on standard error where that is a terminal: one line,
-// updated in place. Elsewhere nothing is shown.
+// What a command tells of its inputs. How far it is, on standard error where that is a terminal:
+// one line, updated in place; elsewhere nothing is shown.
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "data/input_reader.h"
 
@@ -28,6 +29,9 @@ class ProgressLine {
   bool is_terminal_;
   bool is_shown_ = false;
 };
+
+/// A line on the files that folders and globs hold, but that are the command's own.
+void print_left_out(const std::vector<std::string>& files);
 
 /// "12.3 MB".
 std::string format_bytes(double num_bytes);

@@ -18,7 +18,7 @@ build=(
   libopenblas-openmp-dev
   libboost-program-options-dev libyaml-cpp-dev
   libfmt-dev nlohmann-json3-dev libxxhash-dev libpcre2-dev
-  zlib1g-dev libzstd-dev
+  zlib1g-dev libzstd-dev libarchive-dev nettle-dev liblzma-dev libbz2-dev
 )
 corpus=(bible-kjv bible-kjv-text)
 test=(

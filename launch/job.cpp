@@ -1,10 +1,32 @@
 #include "launch/job.h"
 
+#include <fmt/format.h>
+
+#include <cstdlib>
+
 namespace redspine {
+namespace {
+
+/// Tasks of one Slurm step that MPI knows nothing of, as srun starts them without a plugin of MPI,
+/// would each do the whole work, and in each other's way.
+std::string mistake_of_lone_task(const RankGroup& world) {
+  const char* num_tasks = std::getenv("SLURM_STEP_NUM_TASKS");
+  const bool is_from_mpirun = std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr;
+  if (num_tasks == nullptr || is_from_mpirun || world.size() > 1) return "";
+  if (std::strtol(num_tasks, nullptr, 10) <= 1) return "";
+  return fmt::format(
+      "is one of {} tasks of a Slurm step that do not know of each other: let mpirun start the "
+      "ranks within the job, as launch/train.sbatch does, or srun --mpi=pmix; srun --ntasks=1 "
+      "starts one rank",
+      num_tasks);
+}
+
+}  // namespace
 
 int run_job(const std::function<int(const MpiSession&)>& action) {
   const MpiSession session(nullptr, nullptr);
   try {
+    refuse_together(session.world(), mistake_of_lone_task(session.world()));
     return action(session);
   } catch (const Refused&) {
     return kExitMistake;

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "tensor/printable.h"
+
 namespace redspine {
 namespace {
 
@@ -42,16 +44,18 @@ std::string describe_layout(const Config& config, const std::vector<std::string>
     least = std::min(least, local);
     most = std::max(most, local);
   }
-  return fmt::format("layout: {} ranks = {} data x {} tensor\n", world_size,
+  return fmt::format("layout: {} = {} data x {} tensor\n", counted(world_size, "rank"),
                      config.num_data_ranks(world_size), tensor_size) +
          host_table(hosts, num_threads) +
          fmt::format(
              "  parameters: {} in all, {} a rank\n"
-             "  a step: {} sequences of {} tokens = {} data ranks x {} accumulation steps x {} "
-             "sequences\n",
-             config.model.num_parameters(), span_text(least, most), config.batch.global_batch_size,
-             config.batch.sequence_length, config.num_data_ranks(world_size),
-             config.num_accumulation_steps(world_size), config.batch.micro_batch_size);
+             "  a step: {} of {} = {} x {} x {}\n",
+             config.model.num_parameters(), span_text(least, most),
+             counted(config.batch.global_batch_size, "sequence"),
+             counted(config.batch.sequence_length, "token"),
+             counted(config.num_data_ranks(world_size), "data rank"),
+             counted(config.num_accumulation_steps(world_size), "accumulation step"),
+             counted(config.batch.micro_batch_size, "sequence"));
 }
 
 }  // namespace redspine

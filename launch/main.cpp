@@ -3,26 +3,30 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <cstdio>
 #include <exception>
 
+#include "data/output.h"
 #include "launch/command.h"
 #include "launch/nearest.h"
+#include "launch/process.h"
 #include "launch/version.h"
 #include "tensor/error.h"
+#include "tensor/printable.h"
 
 namespace redspine {
 namespace {
 
 const std::array<Command, 7>& commands() {
   static const std::array<Command, 7> kAll = {{
-      {"train", "train a model; under mpirun or srun, on many ranks", run_train},
-      {"tokenize", "turn text into token files", run_tokenize},
-      {"trace", "show which documents a training step read", run_trace},
-      {"sample", "text from a checkpoint", run_sample},
-      {"evaluate", "how well a checkpoint predicts a text", run_evaluate},
-      {"bench", "how fast a configuration would train here, and in how much memory", run_bench},
-      {"checkpoint", "look into checkpoints, check, compare and convert them", run_checkpoint},
+      {"train", "train a model; under mpirun or srun, on many ranks", run_train, Processes::many},
+      {"tokenize", "turn text into token files", run_tokenize, Processes::one},
+      {"trace", "show which documents a training step read", run_trace, Processes::one},
+      {"sample", "text from a checkpoint", run_sample, Processes::many},
+      {"evaluate", "how well a checkpoint predicts a text", run_evaluate, Processes::many},
+      {"bench", "how fast a configuration would train here, and in how much memory", run_bench,
+       Processes::many},
+      {"checkpoint", "look into checkpoints, check, compare and convert them", run_checkpoint,
+       Processes::many},
   }};
   return kAll;
 }
@@ -41,25 +45,25 @@ std::string help_text() {
 
 int run(Words words) {
   if (words.empty()) {
-    fmt::print(stderr, "{}", help_text());
+    write_error(help_text());
     return kExitMistake;
   }
   const std::string& name = words.front();
   for (const Command& command : commands()) {
-    if (command.name == name) return command.run(words.subspan(1));
+    if (command.name == name) return start_command(command, name, words.subspan(1));
   }
   if (name == "--version") {
-    fmt::print("{}", version_text());
+    write_out(version_text());
     return kExitDone;
   }
   if (name == "--help" || name == "-h") {
-    fmt::print("{}", help_text());
+    write_out(help_text());
     return kExitDone;
   }
   std::vector<std::string> known = {"--version", "--help"};
   for (const Command& command : commands()) known.push_back(command.name);
-  fmt::print(stderr, "redspine: {}: unknown command; nearest: {}; all: redspine --help\n", name,
-             nearest_word(name, known));
+  print_error("redspine: {}: unknown command{}; all: redspine --help\n",
+              one_line(name, kMaxExcerpt), nearest_word(name, known));
   return kExitMistake;
 }
 
@@ -67,14 +71,17 @@ int run(Words words) {
 }  // namespace redspine
 
 int main(int argc, char** argv) {
+  redspine::prepare_process();
   try {
     const std::vector<std::string> words(argv + 1, argv + argc);
-    return redspine::run(words);
+    const int exit_code = redspine::run(words);
+    redspine::flush_out();
+    return exit_code;
   } catch (const redspine::ConfigError& error) {
-    fmt::print(stderr, "redspine: {}\n", error.what());
+    redspine::print_error("redspine: {}\n", redspine::printable_lines(error.what()));
     return redspine::kExitMistake;
   } catch (const std::exception& error) {
-    fmt::print(stderr, "redspine: {}\n", error.what());
+    redspine::print_error("redspine: {}\n", redspine::printable_lines(error.what()));
     return redspine::kExitFailed;
   }
 }

@@ -10,11 +10,39 @@ std::string_view last_part(std::string_view key) {
   return key.substr(key.rfind('.') + 1);  // npos + 1 is 0
 }
 
-std::string minimum_by(const std::vector<std::string>& known,
-                       const std::function<int(std::string_view)>& distance) {
-  return *std::min_element(
-      known.begin(), known.end(),
-      [&](const std::string& a, const std::string& b) { return distance(a) < distance(b); });
+/// How far a known word is, and how far one may be that was meant.
+struct Distance {
+  int edits;
+  int limit;
+
+  bool is_near() const { return edits <= limit; }
+};
+
+// Longer words than any known one are not looked at: the table of distances would be large.
+constexpr std::size_t kMaxLength = 200;
+
+int limit_of(std::string_view a, std::string_view b) {
+  return static_cast<int>(std::max(a.size(), b.size())) / 3;
+}
+
+/// Half a name or more, from either end, is closer than its missing letters say.
+bool is_part_of(std::string_view part, std::string_view whole) {
+  return part.size() < whole.size() && 2 * part.size() >= whole.size() &&
+         (whole.starts_with(part) || whole.ends_with(part));
+}
+
+std::string nearest(std::string_view word, const std::vector<std::string>& known,
+                    const std::function<Distance(std::string_view)>& distance) {
+  const std::string* best = nullptr;
+  int least = 0;
+  for (const std::string& other : known) {
+    if (word.size() > kMaxLength) break;
+    const Distance d = distance(other);
+    if (!d.is_near() || (best != nullptr && d.edits >= least)) continue;
+    best = &other;
+    least = d.edits;
+  }
+  return best == nullptr ? "" : "; nearest: " + *best;
 }
 
 }  // namespace
@@ -40,19 +68,20 @@ int edit_distance(std::string_view a, std::string_view b) {
 }
 
 std::string nearest_word(std::string_view word, const std::vector<std::string>& known) {
-  return minimum_by(known, [&](std::string_view other) { return edit_distance(word, other); });
+  return nearest(word, known, [&](std::string_view other) -> Distance {
+    return {edit_distance(word, other), limit_of(word, other)};
+  });
 }
 
 std::string nearest_key(std::string_view key, const std::vector<std::string>& known) {
-  return minimum_by(known, [&](std::string_view other) {
-    const std::string_view name = last_part(key);
+  const std::string_view name = last_part(key);
+  const std::string_view section = key.substr(0, key.size() - name.size());
+  return nearest(key, known, [&](std::string_view other) -> Distance {
     const std::string_view other_name = last_part(other);
-    const bool is_same_section = key.substr(0, key.size() - name.size()) ==
-                                 other.substr(0, other.size() - other_name.size());
-    // Half a name is closer than its missing letters say.
-    const bool is_part = other_name.starts_with(name) || name.starts_with(other_name);
-    const int name_distance = is_part && name != other_name ? 1 : edit_distance(name, other_name);
-    return std::min(edit_distance(key, other), name_distance + (is_same_section ? 0 : 1));
+    const std::string_view other_section = other.substr(0, other.size() - other_name.size());
+    const bool is_part = is_part_of(name, other_name) || is_part_of(other_name, name);
+    const int edits = is_part ? 1 : edit_distance(name, other_name);
+    return {edits + (section == other_section ? 0 : 1), limit_of(name, other_name)};
   });
 }
 

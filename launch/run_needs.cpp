@@ -13,6 +13,7 @@
 #include "trainer/checkpoint/loader.h"
 #include "trainer/checkpoint/model_json.h"
 #include "trainer/checkpoint/setting_changes.h"
+#include "trainer/checkpoint/sight.h"
 #include "trainer/checkpoint/verify.h"
 #include "trainer/training_run.h"
 
@@ -58,6 +59,10 @@ void check_initial_weights(const RankGroup& world, const EffectiveConfig& effect
   const Config& config = effective.config;
   const std::string& directory = config.checkpoint.initialize_from;
   if (directory.empty()) return;
+  agree_with_places(world, effective, [&] {
+    check_same_directory(directory, "checkpoint.initialize_from", world);
+    return true;
+  });
   agree_with_places(world, effective,
                     [&] { return under_its_key([&] { check_weights(directory, config.model); }); });
   const Verification verification =

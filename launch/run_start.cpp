@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -13,8 +14,11 @@
 #include "launch/fields.h"
 #include "launch/run_needs.h"
 #include "launch/version.h"
+#include "tensor/printable.h"
 #include "trainer/checkpoint/files.h"
 #include "trainer/checkpoint/setting_changes.h"
+#include "trainer/checkpoint/sight.h"
+#include "trainer/console.h"
 #include "trainer/training_run.h"
 
 namespace redspine {
@@ -57,19 +61,14 @@ bool is_empty(const CheckpointStore& store) {
 }
 
 void write_config(const Config& config) {
-  const std::string path = config_path(config.run);
-  std::ofstream file(path);
-  file << fmt::format("# The effective configuration of this run, by redspine {}.\n",
-                      version_number())
-       << to_yaml(config);
-  file.close();
-  if (!file) refuse_output(path, errno);
+  replace_text(config_path(config.run),
+               fmt::format("# The effective configuration of this run, by redspine {}.\n{}",
+                           version_number(), to_yaml(config)));
 }
 
-/// The name by which this run knows its own: the same for all starts in a directory.
-std::string run_id_of(const std::string& directory) {
+std::string run_id_of(const RunConfig& config) {
   constexpr std::size_t kDigits = 16;
-  const std::string path = directory + "/run_id";
+  const std::string path = run_id_path(config);
   std::error_code failure;
   if (std::filesystem::exists(path, failure)) {
     std::string id = read_text(path);
@@ -90,7 +89,7 @@ void set_aside_after(const CheckpointStore& store, std::int64_t last_step) {
   for (const std::int64_t step : store.steps()) {
     if (step <= last_step) continue;
     const std::string path = store.path_of(step);
-    fmt::print("{}: set aside as {}\n", path, store.set_aside(step));
+    print_console("{}: set aside as {}\n", path, store.set_aside(step));
   }
 }
 
@@ -99,11 +98,11 @@ void tell_changes(const ResumePoint& resumed, const Config& config, const RankGr
   const int num_data_ranks = static_cast<int>(config.num_data_ranks(world.size()));
   const int num_tensor_ranks = static_cast<int>(config.parallel.tensor);
   if (num_data_ranks != record.num_data_ranks || num_tensor_ranks != record.num_tensor_ranks) {
-    fmt::print("layout: {} data x {} tensor -> {} data x {} tensor (losses by rounding alone)\n",
-               record.num_data_ranks, record.num_tensor_ranks, num_data_ranks, num_tensor_ranks);
+    print_console("layout: {} data x {} tensor -> {} data x {} tensor (losses by rounding alone)\n",
+                  record.num_data_ranks, record.num_tensor_ranks, num_data_ranks, num_tensor_ranks);
   }
   for (const SettingChange& change : changed_settings(record.settings, settings_of(config))) {
-    fmt::print("{}: {} -> {} ({})\n", change.key, change.before, change.after, change.effect);
+    print_console("{}: {} -> {} ({})\n", change.key, change.before, change.after, change.effect);
   }
 }
 
@@ -118,6 +117,21 @@ void refuse_incompatible(const ResumePoint& resumed, const Config& config) {
   mistakes.throw_if_any();
 }
 
+/// A run that had checkpoints and has none is more likely to lack a file system than to be wanted
+/// anew.
+void refuse_lost_checkpoints(const Config& config, const CheckpointStore& store) {
+  if (!std::filesystem::is_regular_file(metrics_path(config.run))) return;
+  std::ifstream metrics(metrics_path(config.run));
+  for (std::string line; std::getline(metrics, line);) {
+    if (!line.starts_with(R"({"kind":"checkpoint",)")) continue;
+    throw ConfigError(
+        "checkpoint.resume",
+        fmt::format("{} tells of checkpoints, but {} has none, and nothing was changed; "
+                    "checkpoint.resume=none starts anew",
+                    metrics_path(config.run), store.folder()));
+  }
+}
+
 /// Collective, and the same on every rank: where the run goes on, if anywhere.
 std::optional<ResumePoint> find_start(const RankGroup& world, const EffectiveConfig& effective,
                                       const CheckpointStore& store, const KeepGoing& keep_going) {
@@ -130,6 +144,9 @@ std::optional<ResumePoint> find_start(const RankGroup& world, const EffectiveCon
     auto resumed = find_resume_point(
         options, store, world, [&](const std::string& text) { tell(world, "warning: " + text); });
     if (resumed) refuse_incompatible(*resumed, config);
+    if (!resumed && options.resume == "auto" && world.rank() == 0) {
+      refuse_lost_checkpoints(config, store);
+    }
     return resumed;
   });
 }
@@ -156,18 +173,19 @@ void tell_start(const std::optional<ResumePoint>& resumed, const Config& config,
                 const RankGroup& world) {
   if (resumed) {
     const TrainingProgress& progress = resumed->record.progress;
-    fmt::print("resuming from {} after step {} ({} samples){}\n", resumed->directory, progress.step,
-               progress.samples_consumed, config.checkpoint.verify ? "" : kUnverified);
+    print_console("resuming from {} after step {} ({}){}\n", resumed->directory, progress.step,
+                  counted(progress.samples_consumed, "sample"),
+                  config.checkpoint.verify ? "" : kUnverified);
     tell_changes(*resumed, config, world);
     if (progress.step >= config.train.steps) {
-      fmt::print("all {} steps have been run: there is nothing to do\n", config.train.steps);
+      print_console("the run has had its {}: there is nothing to do\n",
+                    counted(config.train.steps, "step"));
     }
   } else if (!config.checkpoint.initialize_from.empty()) {
-    fmt::print("{}", describe_initial_weights(config));
+    write_console(describe_initial_weights(config));
   } else {
-    fmt::print("starting at step 0 with new weights\n");
+    print_console("starting at step 0 with new weights\n");
   }
-  std::fflush(stdout);
 }
 
 std::optional<ResumePoint> look_at_start(const RankGroup& world, const EffectiveConfig& effective) {
@@ -194,40 +212,44 @@ RunStart start_run(const RankGroup& world, const EffectiveConfig& effective, Req
   const bool is_automatic = config.checkpoint.resume == "auto";
   std::optional<ResumePoint> resumed;
   if (!is_automatic) resumed = find_start(world, effective, unowned, keep_going);
-  const bool is_sure = is_sure_to_begin(world, effective, unowned);
-  if (is_sure) check_initial_weights(world, effective, keep_going);
+  if (is_sure_to_begin(world, effective, unowned)) {
+    check_initial_weights(world, effective, keep_going);
+  }
   std::unique_ptr<RunLock> lock;
   std::string run_id;
   on_rank_0(world, effective, [&] {
     make_run_directory(config.run);
     lock = std::make_unique<RunLock>(directory);
     if (!lock->takeover().empty()) tell(world, lock->takeover());
-    run_id = run_id_of(directory);
+    run_id = run_id_of(config.run);
   });
   CheckpointStore store(directory + "/checkpoints", world.all_gather(run_id).front());
-  if (is_automatic) {
-    resumed = find_start(world, effective, store, keep_going);
-    if (!resumed && !is_sure) check_initial_weights(world, effective, keep_going);
-  }
+  if (is_automatic) resumed = find_start(world, effective, store, keep_going);
   // With nothing to read there is nothing that takes long.
   const bool has_read = resumed || !config.checkpoint.initialize_from.empty();
   const Requests requests = has_read ? agree_on(watch.poll(), world) : Requests{};
-  if (requests.stops()) {
-    return {
-        .lock = std::move(lock), .store = std::move(store), .resumed = {}, .requests = requests};
+  if (!requests.stops()) {
+    agree_with_places(world, effective, [&] {
+      check_shared_folder(store, world);
+      return true;
+    });
+    if (world.rank() == 0) tell_start(resumed, config, world);
   }
-  on_rank_0(world, effective, [&] {
-    write_config(config);
-    for (const std::string& path : store.remove_stale_partials()) {
-      fmt::print("{}: removed, an unfinished save\n", path);
-    }
-    set_aside_after(store, resumed ? resumed->record.progress.step : -1);
-    tell_start(resumed, config, world);
-  });
   return {.lock = std::move(lock),
           .store = std::move(store),
           .resumed = std::move(resumed),
           .requests = requests};
+}
+
+void take_over_directory(const RankGroup& world, const EffectiveConfig& effective,
+                         const RunStart& start) {
+  on_rank_0(world, effective, [&] {
+    write_config(effective.config);
+    for (const std::string& path : start.store.remove_stale_partials()) {
+      print_console("{}: removed, an unfinished save\n", path);
+    }
+    set_aside_after(start.store, start.resumed ? start.resumed->record.progress.step : -1);
+  });
 }
 
 }  // namespace redspine

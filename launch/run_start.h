@@ -21,11 +21,16 @@ struct RunStart {
   Requests requests;  // where they stop the run, it is to end without more ado
 };
 
-/// Makes the run's directory, with the effective configuration in it, or takes the one that is
-/// there. Says where the run starts, and what has changed since it was saved. Refuses together
-/// (agree.h) what the user has to change. Asked to stop while it looks at a checkpoint, the run
-/// does not start.
+/// Makes the run's directory, or takes the one that is there, and finds and says where the run
+/// starts, and what has changed since it was saved. Refuses together (agree.h) what the user has
+/// to change; what was in the directory stays as it is. Asked to stop while it looks at a
+/// checkpoint, the run does not start.
 RunStart start_run(const RankGroup& world, const EffectiveConfig& effective, RequestWatch& watch);
+
+/// Once nothing can be refused any more: writes the effective configuration, and clears away
+/// what is in the way of training from there on.
+void take_over_directory(const RankGroup& world, const EffectiveConfig& effective,
+                         const RunStart& start);
 
 /// The place where start_run would start the run, with nothing made, taken or changed; refuses what
 /// it would, as far as that shows.

@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <cstdio>
 #include <memory>
 #include <numeric>
 #include <sstream>
 
+#include "data/output.h"
 #include "data/tokenizer.h"
 #include "launch/before_use.h"
 #include "launch/device_choice.h"
@@ -120,8 +120,8 @@ int tensor_degree(const ModelConfig& config, int world_size) {
 }
 
 void show(const std::string& text) {
-  std::fwrite(text.data(), 1, text.size(), stdout);
-  std::fflush(stdout);
+  write_out(text);
+  flush_out();
 }
 
 void write_text(const Order& order, const RankGroup& world, NextToken& next) {
@@ -182,7 +182,7 @@ int run_sample(Words words) {
   if (asks_for_help(words)) {
     std::ostringstream text;
     text << make_options();
-    fmt::print("redspine sample --checkpoint DIR [--prompt TEXT] [OPTION ...]\n\n{}", text.str());
+    print_out("redspine sample --checkpoint DIR [--prompt TEXT] [OPTION ...]\n\n{}", text.str());
     return kExitDone;
   }
   return run_job([&](const MpiSession& session) { return sample(session, words); });

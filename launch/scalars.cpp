@@ -7,6 +7,9 @@
 #include <charconv>
 #include <limits>
 
+#include "data/utf8.h"
+#include "tensor/printable.h"
+
 namespace redspine {
 namespace {
 
@@ -112,9 +115,11 @@ struct Storer {
     if (scalar.plain) {
       if (is_null(scalar.text)) return "";
       if (is_number(scalar.text) || is_boolean_word(scalar.text)) {
-        return fmt::format("as text it is written {}", quoted(scalar.text));
+        return fmt::format("as text it is written {}", excerpt(scalar.text));
       }
     }
+    // It would be found out by the first save, which writes it as JSON, or not at all.
+    if (std::string mistake = mistake_in_name(scalar.text); !mistake.empty()) return mistake;
     *value = scalar.text;
     return std::nullopt;
   }
@@ -141,7 +146,7 @@ struct Legal {
     return (*this)(static_cast<const double*>(nullptr));
   }
   std::string operator()(const bool* /*value*/) const { return "true or false, without quotes"; }
-  std::string operator()(const std::string* /*value*/) const { return "text"; }
+  std::string operator()(const std::string* /*value*/) const { return "text in UTF-8"; }
   std::string operator()(const Choice& choice) const {
     return fmt::format("{}", fmt::join(choice.words, ", "));
   }
@@ -153,11 +158,13 @@ struct Legal {
 }  // namespace
 
 std::string describe(Scalar scalar) {
-  if (!scalar.plain) return fmt::format("the quoted text {}", quoted(scalar.text));
+  if (!scalar.plain) return fmt::format("the quoted text {}", excerpt(scalar.text));
   if (is_null(scalar.text)) return "no value";
-  if (is_number(scalar.text)) return fmt::format("the number {}", scalar.text);
+  if (is_number(scalar.text)) {
+    return fmt::format("the number {}", one_line(scalar.text, kMaxExcerpt));
+  }
   if (is_boolean_word(scalar.text)) return fmt::format("the boolean {}", scalar.text);
-  return fmt::format("the text {}", quoted(scalar.text));
+  return fmt::format("the text {}", excerpt(scalar.text));
 }
 
 std::string legal_values(const FieldValue& value) { return std::visit(Legal{}, value); }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <omp.h>
 #include <sched.h>
 #include <unistd.h>
 
@@ -19,6 +20,7 @@
 
 #include "launch/agree.h"
 #include "tensor/error.h"
+#include "tensor/printable.h"
 
 namespace redspine {
 namespace {
@@ -115,15 +117,16 @@ int whole_cpus(double cpus) { return static_cast<int>(std::clamp(std::floor(cpus
 }  // namespace
 
 std::string RankCpus::to_string() const {
-  return fmt::format("{} {} {} {} {}", host, quota, num_requested_threads, num_launcher_cpus,
-                     fmt::join(cpus, " "));
+  return fmt::format("{} {} {} {} {:d} {}", host, quota, num_requested_threads, num_launcher_cpus,
+                     is_binding_threads, fmt::join(cpus, " "));
 }
 
 RankCpus RankCpus::from_string(const std::string& line) {
   std::istringstream words(line);
   RankCpus rank;
   std::string quota;
-  words >> rank.host >> quota >> rank.num_requested_threads >> rank.num_launcher_cpus;
+  words >> rank.host >> quota >> rank.num_requested_threads >> rank.num_launcher_cpus >>
+      rank.is_binding_threads;
   rank.quota = std::strtod(quota.c_str(), nullptr);
   for (int cpu = 0; words >> cpu;) rank.cpus.push_back(cpu);
   return rank;
@@ -134,7 +137,8 @@ RankCpus this_rank_cpus() {
           .cpus = affinity_mask(),
           .quota = cgroup_cpu_quota(),
           .num_requested_threads = requested_threads(),
-          .num_launcher_cpus = launcher_cpus()};
+          .num_launcher_cpus = launcher_cpus(),
+          .is_binding_threads = omp_get_proc_bind() != omp_proc_bind_false};
 }
 
 double cgroup_cpu_quota(const std::filesystem::path& root) {
@@ -169,6 +173,7 @@ ThreadPlan plan_threads(std::span<const RankCpus> ranks) {
     double quota = 0.0;
     int num_threads = 0;
     int num_launcher_cpus = 0;  // where nobody chose the number of threads
+    bool is_binding_to_same = false;
     for (const std::size_t r : members) {
       const RankCpus& rank = ranks[r];
       const auto num_sharing =
@@ -180,6 +185,7 @@ ThreadPlan plan_threads(std::span<const RankCpus> ranks) {
       plan.num_threads[r] =
           rank.num_requested_threads > 0 ? rank.num_requested_threads : whole_cpus(share);
       num_threads += plan.num_threads[r];
+      is_binding_to_same |= rank.is_binding_threads && num_sharing > 1;
       cpus_of_host.insert(rank.cpus.begin(), rank.cpus.end());
       quota = std::max(quota, rank.quota);
       if (rank.num_requested_threads == 0) {
@@ -193,16 +199,24 @@ ThreadPlan plan_threads(std::span<const RankCpus> ranks) {
     const int num_available = within_quota(static_cast<std::size_t>(num_launcher_cpus));
     if (num_threads > num_usable) {
       plan.warnings.push_back(fmt::format(
-          "{} ranks on {} compute with {} threads in all, but may use {} CPUs there: they will "
-          "wait for one another; start fewer ranks or set OMP_NUM_THREADS",
-          members.size(), host, num_threads, num_usable));
+          "{} on {} {} with {} in all, but may use {} there: they will wait for one another; start "
+          "fewer ranks or set OMP_NUM_THREADS",
+          counted(members.size(), "rank"), host, members.size() == 1 ? "computes" : "compute",
+          counted(num_threads, "thread"), counted(num_usable, "CPU")));
+    }
+    if (is_binding_to_same) {
+      plan.warnings.push_back(fmt::format(
+          "OMP_PROC_BIND or OMP_PLACES binds the threads of several ranks on {} to the same CPUs: "
+          "unset them, or let mpirun give each rank CPUs of its own (--map-by slot:PE=N --bind-to "
+          "core)",
+          host));
     }
     if (num_available > num_usable) {
       plan.warnings.push_back(fmt::format(
-          "ranks on {} are bound to {} of the {} CPUs that mpirun may use there: --bind-to none "
+          "ranks on {} are bound to {} of the {} that mpirun may use there: --bind-to none "
           "lets them share all, --map-by slot:PE=N --bind-to core gives each N of its own; "
           "OMP_NUM_THREADS says that the few are meant",
-          host, num_usable, num_available));
+          host, num_usable, counted(num_available, "CPU")));
     }
   }
   return plan;

@@ -21,6 +21,7 @@ struct RankCpus {
   // CPUs of mpirun or its daemon on the host, which may have bound the rank to fewer; 0 where Open
   // MPI did not start it.
   int num_launcher_cpus = 0;
+  bool is_binding_threads = false;  // OMP_PROC_BIND: each thread stays on a place of its own
 
   /// One line, for the exchange between ranks.
   std::string to_string() const;

@@ -4,14 +4,14 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <span>
 #include <vector>
 
 #include "data/document_index.h"
+#include "data/output.h"
 #include "data/token_file.h"
-#include "launch/printable.h"
 #include "tensor/error.h"
+#include "tensor/printable.h"
 
 namespace redspine {
 namespace {
@@ -52,20 +52,21 @@ const char* name_of(TokenFormat format) {
 }
 
 void inspect(const TokenFile& file, const std::string& name, const Tokenizer* tokenizer) {
-  fmt::print("{}: {} of {}, {} tokens, {} bytes\n", name, name_of(file.format()),
-             name_of(file.type()), file.num_tokens(), file.num_bytes());
+  print_out("{}: {} of {}, {}, {}\n", name, name_of(file.format()), name_of(file.type()),
+            counted(file.num_tokens(), "token"), counted(file.num_bytes(), "byte"));
   if (file.format() == TokenFormat::megatron) {
     const DocumentIndex index = DocumentIndex::open(name, file.key());
-    fmt::print("  {} documents in {} sequences, {:.1f} tokens a document\n", index.num_documents(),
-               index.num_sequences(),
-               static_cast<double>(file.num_tokens()) / static_cast<double>(index.num_documents()));
+    print_out("  {} in {}, {:.1f} tokens per document\n",
+              counted(index.num_documents(), "document"),
+              counted(index.num_sequences(), "sequence"),
+              static_cast<double>(file.num_tokens()) / static_cast<double>(index.num_documents()));
   }
   std::vector<std::int32_t> tokens(
       static_cast<std::size_t>(std::min(kNumFirstTokens, file.num_tokens())));
   file.read(0, tokens, kAnyVocab);
-  fmt::print("  first ids: {}{}\n", fmt::join(tokens, " "),
-             file.num_tokens() > kNumFirstTokens ? " ..." : "");
-  if (tokenizer != nullptr) fmt::print("  as text: {}\n", printable(tokenizer->decode(tokens)));
+  print_out("  first ids: {}{}\n", fmt::join(tokens, " "),
+            file.num_tokens() > kNumFirstTokens ? " ..." : "");
+  if (tokenizer != nullptr) print_out("  as text: {}\n", printable(tokenizer->decode(tokens)));
 }
 
 void scan_ids(const TokenFile& file, std::int64_t vocab_size) {
@@ -93,9 +94,9 @@ bool verify_token_files(const TokenFileSet& files, std::int64_t vocab_size) {
       const TokenFile file = TokenFile::open(name, files.format, "");
       if (file.format() == TokenFormat::megatron) DocumentIndex::open(name, "").check_all();
       scan_ids(file, vocab_size);
-      fmt::print("{}: sound: {} tokens, all ids below {}\n", name, file.num_tokens(), vocab_size);
+      print_out("{}: sound: {} tokens, all ids below {}\n", name, file.num_tokens(), vocab_size);
     } catch (const std::exception& error) {
-      fmt::print(stderr, "{}\n", error.what());
+      print_error("{}\n", error.what());
       is_sound = false;
     }
   }

@@ -11,12 +11,14 @@
 #include <sstream>
 #include <thread>
 
+#include "data/output.h"
 #include "data/tokenize.h"
 #include "data/tokenizer.h"
 #include "launch/command.h"
 #include "launch/input_progress.h"
 #include "launch/token_file_report.h"
 #include "launch/train_tokenizer.h"
+#include "tensor/printable.h"
 
 namespace redspine {
 namespace {
@@ -27,8 +29,10 @@ po::options_description make_options() {
   po::options_description options("Options");
   options.add_options()  //
       ("input", po::value<std::vector<std::string>>()->multitoken()->composing(),
-       "what is read, in this order: files, folders, globs, - for the standard input; gzip and "
-       "zstd are decompressed; the option's name may be left out")  //
+       "what is read, in this order: files, folders, globs, - for the standard input; gzip, "
+       "zstd, "
+       "xz and bzip2 are decompressed, tar and zip taken apart; the option's name may be left "
+       "out")  //
       ("output", po::value<std::string>(),
        "PREFIX of the token files: PREFIX.bin and PREFIX.idx, or shards PREFIX_000000.bin and on")(
           "tokenizer", po::value<std::string>(),
@@ -37,7 +41,7 @@ po::options_description make_options() {
       ("special-tokens", po::value<std::string>()->default_value("text"),
        "text | ids: what a name like <|endoftext|> in a document is")  //
       ("format", po::value<std::string>()->default_value("auto"),
-       "auto | text | jsonl; auto: jsonl where the name ends in .jsonl or .ndjson")  //
+       "auto | text | jsonl; auto: jsonl where the name ends in .jsonl, .ndjson or .json")  //
       ("json-key", po::value<std::string>()->default_value("text"),
        "jsonl: the key of a document's text")                                                   //
       ("skip-invalid", "jsonl: count lines without a document instead of ending at the first")  //
@@ -179,11 +183,31 @@ int look_into_files(const po::variables_map& values) {
   return verify_token_files(files, vocab_size) ? kExitDone : kExitFailed;
 }
 
-void train_first(const po::variables_map& values) {
-  const TokenizerTraining training{.input = read_input_options(values),
+/// The files of the tokenizer that the values name, where it is read from or written to.
+void add_tokenizer(const po::variables_map& values, OwnFiles& own) {
+  for (const char* option : {"tokenizer", "save-tokenizer"}) {
+    const std::string path = text_of(values, option).value_or("");
+    if (path.empty() || path == "bytes") continue;
+    own.add(path);
+    for (const char* name : {"tokenizer.json", "vocab.json", "merges.txt"}) {
+      own.add(path + "/" + name);
+    }
+  }
+}
+
+void train_first(const po::variables_map& values, const TokenizeOptions& tokenizing) {
+  std::vector<std::string> reserved;
+  if (values.contains("output")) {
+    Mistakes mistakes;
+    tokenizing.validate(mistakes);
+    mistakes.throw_if_any();
+    reserved = tokenizing.first_files();
+  }
+  const TokenizerTraining training{.input = tokenizing.input,
                                    .vocab_size = values["vocab-size"].as<std::int64_t>(),
                                    .path = values["save-tokenizer"].as<std::string>(),
-                                   .num_threads = num_threads(values)};
+                                   .num_threads = num_threads(values),
+                                   .reserved = std::move(reserved)};
   if (values.contains("output") &&
       std::count(training.input.inputs.begin(), training.input.inputs.end(), "-") > 0) {
     throw ConfigError("--input",
@@ -195,19 +219,20 @@ void train_first(const po::variables_map& values) {
 
 void print_summary(const TokenizeSummary& summary) {
   for (const TokenizeOutput& output : summary.outputs) {
-    fmt::print("{}: {} documents, {} tokens\n", output.prefix, output.num_documents,
-               output.num_tokens);
+    print_out("{}: {}, {}\n", output.prefix, counted(output.num_documents, "document"),
+              counted(output.num_tokens, "token"));
   }
   const auto num_bytes = static_cast<double>(summary.num_bytes);
-  fmt::print(
-      "{} documents, {} tokens, {} bytes of text, {:.4f} tokens/byte, {} lines skipped, {:.2f} s, "
-      "{:.1f} MB/s\n",
-      summary.num_documents, summary.num_tokens, summary.num_bytes,
-      static_cast<double>(summary.num_tokens) / std::max(num_bytes, 1.0), summary.skipped.count,
-      summary.seconds, num_bytes / 1e6 / summary.seconds);
+  print_out("{}, {}, {} of text, {:.4f} tokens/byte, {} skipped, {:.2f} s, {:.1f} MB/s\n",
+            counted(summary.num_documents, "document"), counted(summary.num_tokens, "token"),
+            counted(summary.num_bytes, "byte"),
+            static_cast<double>(summary.num_tokens) / std::max(num_bytes, 1.0),
+            counted(summary.skipped.count, "line"), summary.seconds,
+            num_bytes / 1e6 / summary.seconds);
   if (summary.skipped.count > 0) {
-    fmt::print("the first line skipped: {}\n", summary.skipped.first);
+    print_out("the first line skipped: {}\n", summary.skipped.first);
   }
+  print_left_out(summary.left_out);
 }
 
 }  // namespace
@@ -217,7 +242,7 @@ int run_tokenize(Words words) {
   if (asks_for_help(words)) {
     std::ostringstream text;
     text << options;
-    fmt::print(
+    print_out(
         "redspine tokenize [--tokenizer FILE] --output PREFIX [--input] INPUT ...\n"
         "redspine tokenize --train-bpe --vocab-size N --save-tokenizer FILE [--output PREFIX] "
         "[--input] INPUT ...\n"
@@ -231,10 +256,12 @@ int run_tokenize(Words words) {
   if (values.contains("inspect") || values.contains("verify")) return look_into_files(values);
 
   TokenizeOptions tokenizing = read_tokenize_options(values);
+  add_tokenizer(values, tokenizing.input.own);
+  if (values.contains("output")) tokenizing.add_outputs(tokenizing.input.own);
   const SpecialTokens special_tokens = read_special_tokens(values);
   std::string tokenizer_name = text_of(values, "tokenizer").value_or("");
   if (values.contains("train-bpe")) {
-    train_first(values);
+    train_first(values, tokenizing);
     if (!values.contains("output")) return kExitDone;
     tokenizer_name = values["save-tokenizer"].as<std::string>();
   }

@@ -11,10 +11,11 @@
 
 #include "data/dataset.h"
 #include "data/document_index.h"
+#include "data/output.h"
 #include "data/tokenizer.h"
 #include "launch/command.h"
 #include "launch/config_file.h"
-#include "launch/printable.h"
+#include "tensor/printable.h"
 
 namespace redspine {
 namespace {
@@ -75,17 +76,17 @@ class Tracer {
              std::span<const std::int32_t> tokens) {
     const TokenFile& file = origin.file;
     const std::int64_t end = origin.token + static_cast<std::int64_t>(tokens.size());
-    fmt::print("sample {}: {}, tokens {} to {}\n", sample, file.path(), origin.token, end - 1);
+    print_out("sample {}: {}, tokens {} to {}\n", sample, file.path(), origin.token, end - 1);
     for (std::int64_t token = origin.token; token < end;) {
       std::int64_t part_end = end;
       if (file.format() == TokenFormat::megatron) {
         const DocumentIndex::Document document = index_of(file).document_at(token);
         part_end = std::min(end, document.end);
-        fmt::print("  document {}, its tokens {} to {} of {}: ", document.number,
-                   token - document.begin, part_end - 1 - document.begin,
-                   document.end - document.begin);
+        print_out("  document {}, its tokens {} to {} of {}: ", document.number,
+                  token - document.begin, part_end - 1 - document.begin,
+                  document.end - document.begin);
       } else {
-        fmt::print("  ");
+        print_out("  ");
       }
       print_text(tokens.subspan(static_cast<std::size_t>(token - origin.token),
                                 static_cast<std::size_t>(part_end - token)));
@@ -105,8 +106,8 @@ class Tracer {
 
   void print_text(std::span<const std::int32_t> tokens) const {
     const std::string text = tokenizer_.decode(tokens);
-    fmt::print("{}{}\n", printable(std::string_view(text).substr(0, preview_)),
-               text.size() > preview_ ? " ..." : "");
+    print_out("{}{}\n", printable(std::string_view(text).substr(0, preview_)),
+              text.size() > preview_ ? " ..." : "");
   }
 
   const Tokenizer& tokenizer_;
@@ -123,8 +124,8 @@ void trace(const Order& order) {
                                   .global_batch_size = batch_size,
                                   .seed = config.run.seed});
   const std::int64_t begin = (order.step - 1) * batch_size;
-  fmt::print("step {}: samples {} to {}, of {} tokens each\n", order.step, begin,
-             begin + batch_size - 1, data.sequence_length() + 1);
+  print_out("step {}: samples {} to {}, of {} tokens each\n", order.step, begin,
+            begin + batch_size - 1, data.sequence_length() + 1);
   Tracer tracer(*tokenizer, order.preview);
   std::vector<std::int32_t> tokens(static_cast<std::size_t>(data.sequence_length() + 1));
   std::uint64_t batch_hash = 0;
@@ -134,7 +135,7 @@ void trace(const Order& order) {
     batch_hash += sample_hash(tokens);
     tracer.print(sample, origin, tokens);
   }
-  fmt::print("batch_hash {:016x}, to be compared with the step's in metrics.jsonl\n", batch_hash);
+  print_out("batch_hash {:016x}, to be compared with the step's in metrics.jsonl\n", batch_hash);
 }
 
 }  // namespace
@@ -143,7 +144,7 @@ int run_trace(Words words) {
   if (asks_for_help(words)) {
     std::ostringstream text;
     text << make_options();
-    fmt::print("redspine trace --config FILE --step N [--set KEY=VALUE ...]\n\n{}", text.str());
+    print_out("redspine trace --config FILE --step N [--set KEY=VALUE ...]\n\n{}", text.str());
     return kExitDone;
   }
   const Order order = read_order(words);

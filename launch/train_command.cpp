@@ -6,19 +6,23 @@
 #include <optional>
 #include <sstream>
 
+#include "data/output.h"
 #include "launch/agree.h"
 #include "launch/config_file.h"
 #include "launch/device_choice.h"
 #include "launch/fields.h"
 #include "launch/job.h"
 #include "launch/layout.h"
+#include "launch/run_data.h"
 #include "launch/run_needs.h"
 #include "launch/run_start.h"
 #include "tensor/device.h"
 #include "trainer/checkpoint/loader.h"
 #include "trainer/checkpoint/saver.h"
+#include "trainer/console.h"
 #include "trainer/memory_plan.h"
 #include "trainer/requests.h"
+#include "trainer/schedule.h"
 #include "trainer/training_run.h"
 
 namespace redspine {
@@ -52,25 +56,15 @@ Order read_order(Words words, int world_size) {
       .is_dry_run = values.contains("dry-run")};
 }
 
-/// Hosts without a common file system may hold different versions of a file. `text` is what this
-/// rank has of `what`, in lines.
-void check_equal_on_all_ranks(const RankGroup& world, const char* what, const std::string& text) {
-  const std::vector<std::string> texts = world.all_gather(text);
-  std::string mistakes;
-  for (std::size_t rank = 0; rank < texts.size() && mistakes.empty(); ++rank) {
-    std::istringstream mine(texts.front());
-    std::istringstream theirs(texts[rank]);
-    while (mistakes.empty() && (mine || theirs)) {
-      std::string my_line;
-      std::string their_line;
-      std::getline(mine, my_line);
-      std::getline(theirs, their_line);
-      if (my_line == their_line) continue;
-      mistakes = fmt::format("the {} differs between ranks: \"{}\" on rank 0, \"{}\" on rank {}",
-                             what, my_line, their_line, rank);
-    }
+void tell_warnings(const RankGroup& world, const JobThreads& threads,
+                   const EffectiveConfig& effective) {
+  tell_warnings(world, threads);
+  if (world.rank() != 0) return;
+  const ConfigError warnings =
+      with_places(ConfigError(schedule_warnings(effective.config)), effective);
+  for (const Mistake& warning : warnings.mistakes()) {
+    tell(world, "warning: " + warning.text);
   }
-  refuse_together(world, mistakes);
 }
 
 /// Weights and moments of the place where the run goes on; nothing to load at a fresh start.
@@ -86,15 +80,16 @@ void load(const Config& config, const RunStart& start, const TrainingTensors& te
 /// A run that was stopped before it could train: all that it has is on the disk already.
 int end_at_start(const RankGroup& world, const Requests& requests, RequestWatch& watch) {
   if (world.rank() == 0) {
-    fmt::print("stopped while starting on request ({}): no step was run, so nothing is saved\n",
-               requests.stop_cause());
+    print_console("stopped while starting on request ({}): no step was run, so nothing is saved\n",
+                  requests.stop_cause());
   }
   watch.done(Request::stop_file);
   return kExitStopped;
 }
 
-int run(const RankGroup& world, const EffectiveConfig& effective, const RunStart& start,
+int run(const EffectiveConfig& effective, const DataFingerprint& fingerprint, const RunStart& start,
         RequestWatch& watch, Trainer& trainer, Device& device) {
+  const RankGroup& world = trainer.mesh().world();
   const Config& config = effective.config;
   const bool has_to_load = start.resumed || !config.checkpoint.initialize_from.empty();
   if (has_to_load) {
@@ -108,6 +103,7 @@ int run(const RankGroup& world, const EffectiveConfig& effective, const RunStart
     const Requests requests = agree_on(watch.poll(), world);
     if (requests.stops()) return end_at_start(world, requests, watch);
   }
+  take_over_directory(world, effective, start);
   std::optional<std::string> resumed_from;
   if (start.resumed) resumed_from = start.resumed->directory;
   // A run that saves at its end alone has no training to go on with meanwhile, and needs no memory
@@ -120,10 +116,12 @@ int run(const RankGroup& world, const EffectiveConfig& effective, const RunStart
                      .keep_every = config.checkpoint.keep_every,
                      .resumed_from = resumed_from}},
       start.store, trainer.mesh(), trainer.model().parameters(), device);
-  const RunEnd end = run_training(
-      trainer, config,
-      {.run_id = start.store.run_id(), .settings = settings_of(config), .resumed = start.resumed},
-      {.saver = saver, .watch = watch});
+  const RunEnd end = run_training(trainer, config,
+                                  {.run_id = start.store.run_id(),
+                                   .settings = settings_of(config),
+                                   .data = fingerprint,
+                                   .resumed = start.resumed},
+                                  {.saver = saver, .store = start.store, .watch = watch});
   return end == RunEnd::stopped ? kExitStopped : kExitDone;
 }
 
@@ -131,24 +129,28 @@ int train(const MpiSession& session, const StopSignals& signals, Words words) {
   const RankGroup& world = session.world();
   const Order order = agree(world, [&] { return read_order(words, world.size()); });
   const Config& config = order.effective.config;
-  check_equal_on_all_ranks(world, "configuration", to_yaml(config));
+  refuse_unequal(world, "configuration", to_yaml(config));
 
   const JobThreads threads = agree_on_threads(world);
   RunData data = agree_with_places(world, order.effective, [&] { return RunData(config); });
-  check_equal_on_all_ranks(world, "data", data.describe());
+  const DataFingerprint fingerprint = agree_on_data(world, data);
   agree_with_places(world, order.effective, [&] {
     if (world.rank() == 0) check_tokenizer(config);
     return true;
   });
   const auto device = agree_on_device(session, order.effective, threads);
-  const std::string devices = describe_devices(world, *device) +
-                              to_string(plan_memory(config, world, device->kind())) + '\n';
+  const std::string plan = describe_devices(world, *device) +
+                           to_string(plan_memory(config, world, device->kind())) + '\n' +
+                           describe_schedule(config);
   if (order.is_dry_run) {
     const auto resumed = look_at_start(world, order.effective);
-    tell_warnings(world, threads);
+    tell_warnings(world, threads, order.effective);
+    if (resumed) tell_data_changes(world, resumed->record.data, fingerprint);
     if (world.rank() == 0) {
-      fmt::print("{}\n{}{}", to_yaml_with_origins(order.effective),
-                 describe_layout(config, threads.hosts, threads.plan.num_threads), devices);
+      print_out("{}\n{}{}", to_yaml_with_origins(order.effective),
+                describe_layout(config, threads.hosts, threads.plan.num_threads),
+                plan + describe_unused_tokens(data.training));
+      flush_out();  // what a run's console cannot show is no error, but this was asked for
       tell_start(resumed, config, world);
     }
     return kExitDone;
@@ -156,16 +158,17 @@ int train(const MpiSession& session, const StopSignals& signals, Words words) {
   RequestWatch watch(run_directory(config.run), world.rank(), signals);
   const RunStart start = start_run(world, order.effective, watch);
   if (start.requests.stops()) return end_at_start(world, start.requests, watch);
-  tell_warnings(world, threads);
+  tell_warnings(world, threads, order.effective);
+  if (start.resumed) tell_data_changes(world, start.resumed->record.data, fingerprint);
   if (world.rank() == 0) {
-    fmt::print("{}", devices);
-    std::fflush(stdout);
+    if (!watch.warning().empty()) tell(world, "warning: " + watch.warning());
+    write_console(plan + describe_unused_tokens(data.training));
   }
   const TrainingProgress progress =
       start.resumed ? start.resumed->record.progress : TrainingProgress{};
   Trainer trainer(config, data, world, *device, progress);
-  return run_or_abort(session,
-                      [&] { return run(world, order.effective, start, watch, trainer, *device); });
+  return run_or_abort(
+      session, [&] { return run(order.effective, fingerprint, start, watch, trainer, *device); });
 }
 
 }  // namespace
@@ -174,7 +177,7 @@ int run_train(Words words) {
   if (asks_for_help(words)) {
     std::ostringstream text;
     text << make_options();
-    fmt::print("redspine train --config FILE [--set KEY=VALUE ...] [--dry-run]\n\n{}", text.str());
+    print_out("redspine train --config FILE [--set KEY=VALUE ...] [--dry-run]\n\n{}", text.str());
     return kExitDone;
   }
   const StopSignals signals;

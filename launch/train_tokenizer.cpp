@@ -4,7 +4,6 @@
 
 #include <atomic>
 #include <chrono>
-#include <filesystem>
 #include <limits>
 #include <optional>
 #include <string_view>
@@ -12,8 +11,12 @@
 
 #include "data/bpe_file.h"
 #include "data/bpe_trainer.h"
+#include "data/file.h"
 #include "data/ordered_work.h"
+#include "data/output.h"
+#include "data/partial_file.h"
 #include "launch/input_progress.h"
+#include "tensor/printable.h"
 
 namespace redspine {
 namespace {
@@ -35,7 +38,12 @@ Counted count(DocumentBatch lines, const InputOptions& options, BpeTrainer& trai
   return counted;
 }
 
-Counted count_all(const TokenizerTraining& training, BpeTrainer& trainer) {
+struct CountedAll {
+  Counted total;
+  std::vector<std::string> left_out;
+};
+
+CountedAll count_all(const TokenizerTraining& training, BpeTrainer& trainer) {
   ProgressLine line("counting pieces");
   InputReader reader(
       training.input, [&](std::string_view text) { return trainer.cut_point(text); },
@@ -51,7 +59,7 @@ Counted count_all(const TokenizerTraining& training, BpeTrainer& trainer) {
              total.num_bytes += counted.num_bytes;
              total.skipped.add(counted.skipped);
            }});
-  return total;
+  return {total, reader.left_out()};
 }
 
 }  // namespace
@@ -60,27 +68,36 @@ void train_tokenizer(const TokenizerTraining& training) {
   const auto start = std::chrono::steady_clock::now();
   Mistakes mistakes;
   training.input.validate(mistakes);
+  training.input.check_inputs(mistakes);
   if (training.vocab_size < 1 || training.vocab_size > std::numeric_limits<std::int32_t>::max()) {
     mistakes.add("--vocab-size", fmt::format("is {}; legal: 257 and above", training.vocab_size));
   }
   mistakes.throw_if_any();
+  prepare_output(training.path, "--save-tokenizer");
+  if (look_at(training.path, "--save-tokenizer") == PathKind::folder) {
+    throw ConfigError("--save-tokenizer", training.path + ": is a folder; legal: a file");
+  }
+  PartialFile file(training.path, "--save-tokenizer");
+  std::vector<PartialFile> reserved;
+  for (const std::string& path : training.reserved) {
+    prepare_output(path, "--output");
+    reserved.emplace_back(path, "--output");
+  }
   BpeTrainer trainer({.vocab_size = static_cast<std::int32_t>(training.vocab_size)});
-  const Counted counted = count_all(training, trainer);
+  const auto [total, left_out] = count_all(training, trainer);
   const std::int64_t num_pieces = trainer.num_pieces();
   BpeModel model;
   {
     ProgressLine line("joining pairs");
     model = trainer.train([&](std::int64_t done, std::int64_t wanted) { line.show(done, wanted); });
   }
-  const std::filesystem::path folder = std::filesystem::path(training.path).parent_path();
-  if (!folder.empty()) std::filesystem::create_directories(folder);
-  save_tokenizer_json(model, training.path);
+  save_tokenizer_json(model, file);
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
-  fmt::print(
-      "{}: {} ids, {} merges, from {} bytes of text with {} pieces, {} lines skipped, "
-      "{:.2f} s\n",
-      training.path, model.tokens.size(), model.merges.size(), counted.num_bytes, num_pieces,
-      counted.skipped.count, elapsed.count());
+  print_out("{}: {} ids, {}, from {} of text with {}, {} skipped, {:.2f} s\n", training.path,
+            model.tokens.size(), counted(model.merges.size(), "merge"),
+            counted(total.num_bytes, "byte"), counted(num_pieces, "piece"),
+            counted(total.skipped.count, "line"), elapsed.count());
+  print_left_out(left_out);
 }
 
 }  // namespace redspine

@@ -4,9 +4,10 @@
 #include <yaml-cpp/yaml.h>
 
 #include <charconv>
-#include <filesystem>
 
+#include "data/file.h"
 #include "data/tokenizer.h"
+#include "launch/agree.h"
 #include "tensor/error.h"
 #include "trainer/checkpoint/model_directory.h"
 #include "trainer/checkpoint/model_json.h"
@@ -46,12 +47,12 @@ TrainedModel read_trained_model(const std::string& directory) {
     check_is_model_directory(directory);
     TrainedModel model{
         .directory = directory, .config = read_model_config(directory), .training = std::nullopt};
-    if (std::filesystem::exists(directory + "/training.json")) {
+    if (exists(directory + "/training.json", "--checkpoint")) {
       model.training = read_training_record(directory);
     }
     return model;
   } catch (const ConfigError& error) {
-    throw ConfigError("--checkpoint", error.what());
+    throw under_key("--checkpoint", error);
   }
 }
 
@@ -61,7 +62,7 @@ std::string tokenizer_name(const TrainedModel& model, const std::string& choice)
   if (!trained_with.empty()) return trained_with;
   // load_tokenizer looks for these in a folder.
   for (const char* file : {"tokenizer.json", "vocab.json"}) {
-    if (std::filesystem::exists(model.directory + "/" + file)) return model.directory;
+    if (exists(model.directory + "/" + file, "--checkpoint")) return model.directory;
   }
   if (model.config.vocab_size == ByteTokenizer::kVocabSize) return kBytes;
   throw ConfigError(

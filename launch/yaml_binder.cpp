@@ -12,11 +12,14 @@
 #include "launch/fields.h"
 #include "launch/nearest.h"
 #include "launch/scalars.h"
+#include "tensor/printable.h"
 
 namespace redspine {
 namespace {
 
 using Fields = std::vector<Field>;
+
+constexpr std::size_t kMaxShownSetting = 300;  // bytes of a KEY=VALUE
 
 std::string joined(const std::string& section, const std::string& name) {
   return section.empty() ? name : section + "." + name;
@@ -134,10 +137,9 @@ class Binder {
       report(mark, key, "a dot in a key; in a file, each part is a level of indentation");
       return;
     }
-    report(
-        mark, key,
-        fmt::format("unknown key; nearest: {}; legal here: {}", nearest_key(key, all_keys(fields)),
-                    fmt::join(names_in(fields, section), ", ")));
+    report(mark, key,
+           fmt::format("unknown key{}; legal here: {}", nearest_key(key, all_keys(fields)),
+                       fmt::join(names_in(fields, section), ", ")));
   }
 
  private:
@@ -154,7 +156,8 @@ class Binder {
     // The parser's tags: "?" without quotes, "!" quoted or a block, anything else was written.
     if (node.Tag() != "?" && node.Tag() != "!") {
       report(mark, field.key,
-             fmt::format("read the tag {}; legal: a value without tag", node.Tag()));
+             fmt::format("read the tag {}; legal: a value without tag",
+                         one_line(node.Tag(), kMaxExcerpt)));
       return;
     }
     if (auto mistake = store(Scalar{node.Scalar(), node.Tag() == "?"}, field.value)) {
@@ -188,6 +191,17 @@ class Binder {
   Binding& binding_;
 };
 
+/// The parser tells a tab in an indentation in several ways, mostly as something else. Where it
+/// stopped there is one, that is what is wrong.
+std::optional<YAML::Mark> tab_of_indentation(std::string_view text, YAML::Mark mark) {
+  for (int line = 0; line < mark.line; ++line) text.remove_prefix(text.find('\n') + 1);
+  text = text.substr(0, text.find('\n'));
+  const std::size_t tab = text.substr(0, text.find_first_not_of("- \t")).find('\t');
+  if (tab == std::string_view::npos) return std::nullopt;
+  mark.column = static_cast<int>(tab);
+  return mark;
+}
+
 /// The only document of a text, or nothing after a problem was noted.
 std::optional<YAML::Node> parse(std::string_view text, const Binder::Place& place,
                                 Binding& binding) {
@@ -200,7 +214,11 @@ std::optional<YAML::Node> parse(std::string_view text, const Binder::Place& plac
     }
     return documents.empty() ? YAML::Node() : documents.front();
   } catch (const YAML::Exception& error) {
-    binding.problems.push_back({place(error.mark), "", "no valid YAML: " + error.msg});
+    if (const auto tab = tab_of_indentation(text, error.mark)) {
+      binding.problems.push_back({place(*tab), "", "a tab indents the line; legal: spaces"});
+    } else {
+      binding.problems.push_back({place(error.mark), "", "no valid YAML: " + error.msg});
+    }
     return std::nullopt;
   }
 }
@@ -209,8 +227,9 @@ std::optional<YAML::Node> parse(std::string_view text, const Binder::Place& plac
 
 void bind_document(std::string_view text, const std::string& source, Config& config,
                    Binding& binding) {
-  const auto place = [&source](const YAML::Mark& mark) {
-    return fmt::format("{}:{}:{}", source, mark.line + 1, mark.column + 1);
+  // Places stand in comments too, behind the values that come from them.
+  const auto place = [name = one_line(source)](const YAML::Mark& mark) {
+    return fmt::format("{}:{}:{}", name, mark.line + 1, mark.column + 1);
   };
   const std::optional<YAML::Node> root = parse(text, place, binding);
   if (!root) return;
@@ -227,7 +246,7 @@ void bind_document(std::string_view text, const std::string& source, Config& con
 }
 
 void bind_setting(const std::string& setting, Config& config, Binding& binding) {
-  std::string source = "--set " + setting;
+  std::string source = "--set " + one_line(setting, kMaxShownSetting);
   const auto place = [&source](const YAML::Mark& /*mark*/) { return source; };
   const std::size_t equals = setting.find('=');
   if (equals == std::string::npos || equals == 0) {

@@ -5,13 +5,15 @@
 #include <cstdio>
 #include <sstream>
 
+#include "tensor/printable.h"
+
 namespace redspine {
 
 void tell(const RankGroup& world, const std::string& text) {
   std::istringstream lines(text);
   std::string all;
   for (std::string line; std::getline(lines, line);) {
-    all += fmt::format("[rank {} @ {}] {}\n", world.rank(), RankGroup::host_name(), line);
+    all += fmt::format("[rank {} @ {}] {}\n", world.rank(), RankGroup::host_name(), one_line(line));
   }
   // One write, so that the launcher does not mix the lines of several ranks.
   std::fwrite(all.data(), 1, all.size(), stderr);
@@ -20,9 +22,9 @@ void tell(const RankGroup& world, const std::string& text) {
 void fail_together(const RankGroup& group, const std::string& failure) {
   const std::vector<std::string> of_ranks = group.all_gather(failure);
   for (std::size_t rank = 0; rank < of_ranks.size(); ++rank) {
-    if (!of_ranks[rank].empty()) {
-      throw CollectiveError(fmt::format("rank {}: {}", rank, of_ranks[rank]));
-    }
+    if (of_ranks[rank].empty()) continue;
+    const std::string host = group.all_gather(RankGroup::host_name())[rank];
+    throw CollectiveError(fmt::format("rank {} @ {}: {}", rank, host, of_ranks[rank]));
   }
 }
 

@@ -1,5 +1,5 @@
-// OpenBLAS as a yardstick: the same products as ours, for comparison only. It is opened by the first
-// call, so that whoever compares nothing needs none. Local; host memory, f32.
+// OpenBLAS as a yardstick: the same products as ours, for comparison only. It is opened by the
+// first call, so that whoever compares nothing needs none. Local; host memory, f32.
 #pragma once
 
 #include <string>

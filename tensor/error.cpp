@@ -4,6 +4,8 @@
 
 #include <string_view>
 
+#include "tensor/printable.h"
+
 namespace redspine {
 namespace {
 
@@ -11,7 +13,7 @@ std::string list(const std::vector<Mistake>& mistakes) {
   std::string text;
   for (const Mistake& mistake : mistakes) {
     if (!text.empty()) text += '\n';
-    text += mistake.key.empty() ? mistake.text : mistake.key + ": " + mistake.text;
+    text += one_line(mistake.key.empty() ? mistake.text : mistake.key + ": " + mistake.text);
   }
   return text;
 }
@@ -37,6 +39,7 @@ void Mistakes::throw_if_any() const {
 }
 
 Error::Error(const std::string& message, const char* file, int line)
-    : std::runtime_error(fmt::format("{} ({}:{})", message, repository_path(file), line)) {}
+    : std::runtime_error(
+          fmt::format("{} ({}:{})", printable_lines(message), repository_path(file), line)) {}
 
 }  // namespace redspine

@@ -3,13 +3,17 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
 
+#include "tensor/printable.h"
+
 namespace redspine {
 namespace {
 
+constexpr std::size_t kMaxName = 255;  // bytes that Linux allows for a folder
 constexpr std::int64_t kMaxCount = std::numeric_limits<std::int32_t>::max();
 
 void check_count(Mistakes& mistakes, const char* key, std::int64_t value, std::int64_t minimum) {
@@ -42,11 +46,11 @@ void validate_tensor_degree(Mistakes& mistakes, const Config& config, int world_
   const std::int64_t tensor = config.parallel.tensor;
   const std::int64_t heads = config.model.num_heads;
   if (world_size % tensor != 0) {
-    mistakes.add("parallel.tensor",
-                 fmt::format("is {}, which does not divide the {} ranks of this job; what fits {} "
-                             "ranks and {} heads: {}",
-                             tensor, world_size, world_size, heads,
-                             fmt::join(common_divisors(world_size, heads), ", ")));
+    mistakes.add(
+        "parallel.tensor",
+        fmt::format("is {}, which does not divide the {} of this job; what fits {} and {}: {}",
+                    tensor, counted(world_size, "rank"), counted(world_size, "rank"),
+                    counted(heads, "head"), fmt::join(common_divisors(world_size, heads), ", ")));
   }
   if (heads % tensor != 0) {
     mistakes.add("parallel.tensor",
@@ -71,16 +75,21 @@ void validate_batch_split(Mistakes& mistakes, const Config& config, int world_si
   const std::string nearest =
       below == 0 ? fmt::format("{}", at_once) : fmt::format("{} and {}", below, below + at_once);
   mistakes.add("batch.global_batch_size",
-               fmt::format("is {}, which is no multiple of {} sequences ({} data ranks x "
+               fmt::format("is {}, which is no multiple of {} sequences ({} x "
                            "batch.micro_batch_size {}); nearest: {}",
-                           global, at_once, num_data_ranks, micro, nearest));
+                           global, at_once, counted(num_data_ranks, "data rank"), micro, nearest));
 }
 
 }  // namespace
 
 void RunConfig::validate(Mistakes& mistakes) const {
   if (name.empty() || name == "." || name == ".." || name.find('/') != std::string::npos) {
-    mistakes.add("run.name", fmt::format("is \"{}\"; legal: the name of one folder", name));
+    mistakes.add("run.name", fmt::format("is {}; legal: the name of one folder", excerpt(name)));
+  }
+  if (name.size() > kMaxName) {
+    mistakes.add("run.name", fmt::format("is {}, {} bytes; legal: the name of one folder, of up to "
+                                         "{} bytes",
+                                         excerpt(name), name.size(), kMaxName));
   }
   if (output_dir.empty()) {
     mistakes.add("run.output_dir", "is empty; legal: the path of a folder (\".\" for this one)");
@@ -118,6 +127,10 @@ void ScheduleConfig::validate(Mistakes& mistakes) const {
   if (!(min_ratio >= 0.0 && min_ratio <= 1.0)) {
     mistakes.add("schedule.min_ratio", fmt::format("is {}; legal: 0 to 1", min_ratio));
   }
+}
+
+std::int64_t default_warmup_steps(std::int64_t decay_steps) {
+  return std::clamp<std::int64_t>(decay_steps / 10, 0, 700);
 }
 
 void TrainConfig::validate(Mistakes& mistakes) const {

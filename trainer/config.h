@@ -57,12 +57,15 @@ struct OptimizerConfig {
 
 struct ScheduleConfig {
   ScheduleKind kind = ScheduleKind::cosine;
-  std::int64_t warmup_steps = 700;   // linear rise from 0; 0 = none
+  std::int64_t warmup_steps = 700;   // linear rise from 0; 0 = none; unset: see below
   std::int64_t decay_steps = 19560;  // length of the whole schedule; unset: train.steps
   double min_ratio = 0.1;            // last learning rate / optimizer.learning_rate
 
   void validate(Mistakes& mistakes) const;
 };
+
+/// What an unset schedule.warmup_steps is: a tenth of the schedule, and 700 at most.
+std::int64_t default_warmup_steps(std::int64_t decay_steps);
 
 struct TrainConfig {
   std::int64_t steps = 0;            // required: optimizer steps of the whole run

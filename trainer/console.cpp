@@ -6,10 +6,16 @@
 #include <unistd.h>
 
 #include <cmath>
-#include <cstdio>
+
+#include "data/output.h"
+#include "parallel/rank_group.h"
+#include "tensor/error.h"
+#include "tensor/printable.h"
 
 namespace redspine {
 namespace {
+
+constexpr const char* kClearLine = "\r\033[K";
 
 /// Whether a person reads standard output. mpirun gives every rank a terminal of its own, without a
 /// size, whatever mpirun itself writes to; so it is asked where its output goes.
@@ -25,47 +31,57 @@ bool is_shown_on_terminal() {
   return is_terminal;
 }
 
+// Whatever is still written to standard output goes nowhere, and without an error.
+void leave_standard_output() {
+  const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+  if (nowhere < 0) return;
+  dup2(nowhere, STDOUT_FILENO);
+  close(nowhere);
+}
+
 }  // namespace
+
+void write_console(std::string_view text) {
+  try {
+    write_out(text);
+    flush_out();
+  } catch (const Error& error) {
+    leave_standard_output();
+    print_error("[rank 0 @ {}] warning: {}; the run goes on without its console\n",
+                RankGroup::host_name(), error.what());
+  }
+}
 
 Console::Console(std::int64_t num_steps)
     : num_steps_(num_steps), is_terminal_(is_shown_on_terminal()) {}
 
 Console::~Console() {
-  if (has_progress_) fmt::print("\n");
-  std::fflush(stdout);
-}
-
-void Console::clear_progress() {
-  if (has_progress_) fmt::print("\r\033[K");
-  has_progress_ = false;
+  if (has_progress_) write_console("\n");
 }
 
 void Console::say(const std::string& text) {
-  clear_progress();
-  fmt::print("{}\n", text);
-  std::fflush(stdout);
+  print_console("{}{}\n", has_progress_ ? kClearLine : "", one_line(text));
+  has_progress_ = false;
 }
 
 void Console::show(const StepReport& report) {
   // The first steps are slower than the rest, so the average starts from the newest value.
   constexpr double kKeep = 0.9;
   ++num_shown_;
-  mean_seconds_ =
-      num_shown_ <= 2 ? report.seconds : kKeep * mean_seconds_ + (1.0 - kKeep) * report.seconds;
+  const double seconds = report.seconds / static_cast<double>(report.num_steps);
+  mean_seconds_ = num_shown_ <= 2 ? seconds : kKeep * mean_seconds_ + (1.0 - kKeep) * seconds;
   const double left = mean_seconds_ * static_cast<double>(num_steps_ - report.step);
   const std::string line = fmt::format(
       "step {:>{}}/{}  loss {:.4f}  grad norm {:.3f}  lr {:.2e}  {:.0f} tokens/s  left {}{}",
       report.step, fmt::formatted_size("{}", num_steps_), num_steps_, report.loss,
       report.gradient_norm, report.learning_rate, report.tokens_per_second, format_duration(left),
       report.applied ? "" : "  SKIPPED: gradient not finite");
-  clear_progress();
-  fmt::print("{}", line);
   if (is_terminal_ && report.applied) {
+    print_console("{}{}", has_progress_ ? kClearLine : "", line);
     has_progress_ = true;
   } else {
-    fmt::print("\n");
+    say(line);
   }
-  std::fflush(stdout);
 }
 
 void Console::show(const ValidationReport& report) {

@@ -2,12 +2,26 @@
 // place; elsewhere whole plain lines.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <cstdint>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "trainer/report.h"
 
 namespace redspine {
+
+/// To standard output, at once. A run goes on without its console: where that cannot be written (a
+/// reader that is gone, a full disk), standard error is told the cause, and nothing is written from
+/// then on. On rank 0.
+void write_console(std::string_view text);
+
+template <class... Args>
+void print_console(fmt::format_string<Args...> format, Args&&... args) {
+  write_console(fmt::format(format, std::forward<Args>(args)...));
+}
 
 class Console {
  public:
@@ -23,12 +37,10 @@ class Console {
   void show(const ValidationReport& report);
 
  private:
-  void clear_progress();
-
   std::int64_t num_steps_;
   bool is_terminal_;
   bool has_progress_ = false;
-  std::int64_t num_shown_ = 0;  // steps
+  std::int64_t num_shown_ = 0;  // lines of steps
   double mean_seconds_ = 0.0;   // of a step, exponential average; for the remaining time
 };
 

@@ -1,6 +1,11 @@
 #include "trainer/evaluator.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <array>
+
+#include "trainer/batch_hash.h"
 
 namespace redspine {
 namespace {
@@ -23,11 +28,13 @@ Evaluator::Evaluator(const ValidationData& data, Gpt& model, BatchFeed& feed, Pl
 std::optional<ValidationReport> Evaluator::evaluate(std::int64_t step,
                                                     const std::function<Requests()>& poll) {
   const RankGroup& data_axis = placement_.mesh.group(Axis::data);
+  const RankGroup& tensor_axis = placement_.mesh.group(Axis::tensor);
   const MicroBatchShape shape = feed_.shape();
   const auto num_tokens = static_cast<std::size_t>(shape.num_sequences * shape.sequence_length);
   std::vector<std::int32_t> tokens(num_tokens);
   std::vector<std::int32_t> targets(num_tokens);
-  double totals[2] = {0.0, 0.0};  // loss, tokens
+  double num_targets = 0.0;
+  std::uint64_t hash = 0;
   for (std::int64_t begin = 0; begin < num_windows_;
        begin += shape.num_sequences * data_axis.size()) {
     if (poll && agree_on(poll(), placement_.mesh.world()).stops()) {
@@ -42,11 +49,19 @@ std::optional<ValidationReport> Evaluator::evaluate(std::int64_t step,
     std::fill(targets.begin(), targets.end(), kNoTarget);
     data_.fill(first, count, std::span(tokens).first(used), std::span(targets).first(used));
     model_.evaluate(feed_.windows(tokens, targets));
-    totals[1] += static_cast<double>(num_tokens) -
-                 static_cast<double>(std::count(targets.begin(), targets.end(), kNoTarget));
+    num_targets += static_cast<double>(num_tokens) -
+                   static_cast<double>(std::count(targets.begin(), targets.end(), kNoTarget));
+    hash += sample_hash(tokens) + sample_hash(targets);
   }
-  totals[0] = model_.take_loss_sum();
+  const HashParts parts = parts_of(hash);
+  std::array<double, 2 + kNumHashParts> totals{model_.take_loss_sum(), num_targets};
+  std::copy(parts.begin(), parts.end(), &totals[2]);
   data_axis.all_reduce(totals, ReduceOp::sum);
+  HashMoments moments = moments_of(hash_of(std::span(totals).last<kNumHashParts>()));
+  tensor_axis.all_reduce(moments, ReduceOp::sum);
+  if (!are_equal(moments, tensor_axis.size())) {
+    fail_for_unequal_hashes(placement_.mesh, hash, fmt::format("the evaluation at step {}", step));
+  }
   return ValidationReport{
       .step = step, .loss = totals[0] / totals[1], .tokens = static_cast<std::int64_t>(totals[1])};
 }

@@ -1,12 +1,15 @@
 #include "trainer/metrics.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <span>
 
+#include "tensor/error.h"
 #include "trainer/checkpoint/files.h"
 
 namespace redspine {
@@ -29,12 +32,23 @@ bool stays(const nlohmann::json& line, const TrainConfig& config, std::int64_t l
     return false;
   }
   const auto step = line["step"].get<std::int64_t>();
-  const std::string kind = line.value("kind", "");
-  if (kind == "validation" && !config.is_evaluation_due(step)) return step < last_step;
-  if (kind == "train" && line.value("applied", true) && !config.is_log_due(step)) {
+  // The file may say anything by now; a value of another type is equal to none of these.
+  const auto says = [&line](const char* key, const nlohmann::json& value) {
+    return line.contains(key) && line[key] == value;
+  };
+  if (says("kind", "validation") && !config.is_evaluation_due(step)) return step < last_step;
+  if (says("kind", "train") && !says("applied", false) && !config.is_log_due(step)) {
     return step < last_step;
   }
   return step <= last_step;
+}
+
+bool is_at_its_path(const File& file) {
+  struct stat open_file = {};
+  struct stat named_file = {};
+  return ::fstat(file.descriptor(), &open_file) == 0 &&
+         ::stat(file.path().c_str(), &named_file) == 0 && open_file.st_ino == named_file.st_ino &&
+         open_file.st_dev == named_file.st_dev;
 }
 
 // The file without the lines that go, to be gone on with.
@@ -98,6 +112,21 @@ void MetricsLog::write_stop(std::int64_t step, const std::string& cause) {
 }
 
 void MetricsLog::sync() { file_.sync(); }
+
+bool MetricsLog::is_lost() const { return !is_at_its_path(file_); }
+
+void MetricsLog::restore() {
+  if (!is_lost()) return;
+  if (std::filesystem::exists(file_.path())) {
+    throw Error(file_.path() +
+                ": is another file by now, so that another job may be at work in its folder");
+  }
+  // As long as it is open it can be read.
+  std::string all(static_cast<std::size_t>(file_.size()), '\0');
+  file_.read_at(0, std::as_writable_bytes(std::span(all)));
+  replace_text(file_.path(), all);
+  file_ = File::append(file_.path());
+}
 
 void MetricsLog::write_line(const std::string& object) {
   const std::string line = object + '\n';

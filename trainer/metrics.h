@@ -32,6 +32,10 @@ class MetricsLog {
   void write_stop(std::int64_t step, const std::string& cause);
   /// Returns once all lines are on the medium.
   void sync();
+  /// Whether the file was deleted or moved, or is another one by now.
+  bool is_lost() const;
+  /// Writes a file that was deleted again, as it was. Throws Error where there is another.
+  void restore();
 
  private:
   void write_line(const std::string& object);

@@ -25,12 +25,16 @@ struct StepReport {
   std::int64_t samples;      // sequences seen so far, over all ranks
   std::uint64_t batch_hash;  // sum of the samples' hashes modulo 2^64
   bool applied;              // the gradient was finite, and the parameters were updated
-  double seconds;            // of this step, without evaluation
+  double seconds;            // of this step, without evaluations and saves
   double tokens_per_second;  // over all ranks
   double tflops_per_rank;
+  std::int64_t num_steps = 1;  // that the last three are of: more in a line for several steps
   PhaseSeconds phases = {};
   Requests requests;  // what ranks had been asked when the step began
 };
+
+/// The report of the later of two steps, with the times of both.
+StepReport with_times_of(const StepReport& before, StepReport report);
 
 /// Of a checkpoint that has its name and is durable.
 struct SaveReport {

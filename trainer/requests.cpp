@@ -1,10 +1,13 @@
 #include "trainer/requests.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdlib>
 #include <ctime>
+#include <string_view>
 
 #include "tensor/error.h"
 
@@ -14,11 +17,15 @@ namespace {
 struct StopCause {
   Request request;
   const char* words;
+  int signal = 0;  // 0: none
 };
 
-constexpr std::array<StopCause, 4> kStopCauses = {
-    {{Request::sigterm, "SIGTERM"},
-     {Request::sigusr1, "SIGUSR1"},
+constexpr std::array<StopCause, 7> kStopCauses = {
+    {{Request::sigterm, "SIGTERM", SIGTERM},
+     {Request::sigusr1, "SIGUSR1", SIGUSR1},
+     {Request::sigint, "SIGINT", SIGINT},
+     {Request::sighup, "SIGHUP", SIGHUP},
+     {Request::sigxcpu, "SIGXCPU", SIGXCPU},
      {Request::stop_file, "the file STOP"},
      {Request::allocation_end, "the end of the Slurm allocation"}}};
 
@@ -29,6 +36,11 @@ constexpr double kMarginShare = 0.1;
 const char* file_of(Request request) { return request == Request::save_file ? "/SAVE" : "/STOP"; }
 
 bool exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
+
+bool is_ignored(int signal) {
+  struct sigaction action = {};
+  return ::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+}
 
 }  // namespace
 
@@ -52,24 +64,26 @@ Requests agree_on(const Requests& mine, const RankGroup& world) {
 
 StopSignals::StopSignals() {
   sigemptyset(&watched_);
-  sigaddset(&watched_, SIGTERM);
-  sigaddset(&watched_, SIGUSR1);
-  if (pthread_sigmask(SIG_BLOCK, &watched_, &before_) != 0) {
-    throw Error("pthread_sigmask failed");
+  for (const StopCause& cause : kStopCauses) {
+    // Once blocked, a signal waits even where it is ignored.
+    if (cause.signal != 0 && !is_ignored(cause.signal)) sigaddset(&watched_, cause.signal);
   }
+  if (pthread_sigmask(SIG_BLOCK, &watched_, nullptr) != 0) throw Error("pthread_sigmask failed");
 }
-
-StopSignals::~StopSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
 
 void StopSignals::poll(Requests& requests) const {
   const timespec now{};
   for (int signal = 0; (signal = sigtimedwait(&watched_, nullptr, &now)) > 0;) {
-    requests.add(signal == SIGTERM ? Request::sigterm : Request::sigusr1);
+    for (const StopCause& cause : kStopCauses) {
+      if (cause.signal == signal) requests.add(cause.request);
+    }
   }
 }
 
 RequestWatch::RequestWatch(std::string run_directory, int rank, const StopSignals& signals)
-    : run_directory_(std::move(run_directory)), watches_files_(rank == 0), signals_(signals) {}
+    : run_directory_(std::move(run_directory)), watches_files_(rank == 0), signals_(signals) {
+  read_allocation_end();
+}
 
 Requests RequestWatch::poll() {
   signals_.poll(pending_);
@@ -104,15 +118,32 @@ void RequestWatch::look_at(std::initializer_list<Request> files) {
   if (is_allocation_at_its_end()) pending_.add(Request::allocation_end);
 }
 
+void RequestWatch::read_allocation_end() {
+  const char* variable = std::getenv("SLURM_JOB_END_TIME");
+  if (variable == nullptr || *variable == '\0') return;
+  const std::string_view text = variable;
+  std::time_t seconds = 0;  // since 1970
+  const auto result = std::from_chars(text.data(), text.data() + text.size(), seconds);
+  if (result.ec == std::errc() && result.ptr == text.data() + text.size()) {
+    const auto end = std::chrono::system_clock::from_time_t(seconds);
+    if (end > signals_.start()) {
+      allocation_end_ = end;
+      return;
+    }
+  }
+  // As in a shell that outlived its allocation: each start would end before its first step.
+  warning_ = fmt::format(
+      "SLURM_JOB_END_TIME is \"{}\", which is no time after the start ({}): the run does not "
+      "stop by it",
+      text, std::chrono::system_clock::to_time_t(signals_.start()));
+}
+
 bool RequestWatch::is_allocation_at_its_end() const {
-  const char* end_time = std::getenv("SLURM_JOB_END_TIME");  // seconds since 1970
-  if (end_time == nullptr) return false;
-  const auto end = std::chrono::system_clock::from_time_t(std::strtoll(end_time, nullptr, 10));
-  if (end.time_since_epoch().count() == 0) return false;
-  const std::chrono::duration<double> in_all = end - start_;
-  const std::chrono::duration<double> left = end - std::chrono::system_clock::now();
+  if (!allocation_end_) return false;
+  const std::chrono::duration<double> in_all = *allocation_end_ - signals_.start();
+  const std::chrono::duration<double> left = *allocation_end_ - std::chrono::system_clock::now();
   const double margin = std::min(kMarginSeconds, kMarginShare * in_all.count());
-  return left.count() < std::max(margin, 0.0) + longest_step_seconds_ + longest_save_seconds_;
+  return left.count() < margin + longest_step_seconds_ + longest_save_seconds_;
 }
 
 }  // namespace redspine

@@ -8,14 +8,26 @@
 #include <csignal>
 #include <cstddef>
 #include <initializer_list>
+#include <optional>
 #include <string>
 
 #include "parallel/rank_group.h"
 
 namespace redspine {
 
-enum class Request { sigterm, sigusr1, stop_file, allocation_end, save_file, failed_save };
-inline constexpr std::size_t kNumRequests = 6;
+enum class Request {
+  sigterm,
+  sigusr1,
+  sigint,
+  sighup,
+  sigxcpu,
+  stop_file,
+  allocation_end,
+  save_file,
+  failed_save,
+  lost_directory
+};
+inline constexpr std::size_t kNumRequests = 10;
 
 /// How many ranks have seen each request.
 struct Requests {
@@ -31,21 +43,24 @@ struct Requests {
 /// Collective: everybody's counts added up.
 Requests agree_on(const Requests& mine, const RankGroup& world);
 
-/// SIGTERM and SIGUSR1 wait to be asked for, in all threads that start from now on. One object in
+/// The signals that ask a run to stop wait to be asked for, in all threads that start from now on
+/// and to the end of the process: whatever arrives after the first cannot change the exit code any
+/// more. Those that the process was started to ignore stay ignored, as under nohup. One object in
 /// main, before threads and MPI.
 class StopSignals {
  public:
   StopSignals();
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;
-  ~StopSignals();
 
   /// Adds the signals that this process has had.
   void poll(Requests& requests) const;
+  /// When it began to watch: before MPI, whose start may take seconds.
+  std::chrono::system_clock::time_point start() const { return start_; }
 
  private:
+  std::chrono::system_clock::time_point start_ = std::chrono::system_clock::now();
   sigset_t watched_{};
-  sigset_t before_{};
 };
 
 /// Local; rank 0 also looks at the run's directory and the clock.
@@ -53,6 +68,9 @@ class RequestWatch {
  public:
   /// `signals` outlives it.
   RequestWatch(std::string run_directory, int rank, const StopSignals& signals);
+
+  /// What the user should know of what it goes by; empty where all is well.
+  const std::string& warning() const { return warning_; }
 
   /// Everything asked so far and not yet done, as far as this rank knows.
   Requests poll();
@@ -69,13 +87,15 @@ class RequestWatch {
 
  private:
   void look_at(std::initializer_list<Request> files);
+  void read_allocation_end();
   bool is_allocation_at_its_end() const;
 
   std::string run_directory_;
   bool watches_files_;
   const StopSignals& signals_;
   Requests pending_;
-  std::chrono::system_clock::time_point start_ = std::chrono::system_clock::now();
+  std::string warning_;
+  std::optional<std::chrono::system_clock::time_point> allocation_end_;
   double longest_step_seconds_ = 0.0;
   double longest_save_seconds_ = 0.0;
 };

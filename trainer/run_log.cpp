@@ -16,10 +16,13 @@ RunLog::RunLog(const Config& config, std::optional<std::int64_t> resumed_step, i
 
 void RunLog::record(const StepReport& report) {
   if (!outputs_) return;
+  const StepReport line = untold_ ? with_times_of(*untold_, report) : report;
+  untold_ = line;
   if (report.applied && !config_.train.is_log_due(report.step)) return;
-  outputs_->metrics.write(report);
+  untold_.reset();
+  outputs_->metrics.write(line);
   if (!report.applied) outputs_->metrics.write_skipped_step(report.step);
-  outputs_->console.show(report);
+  outputs_->console.show(line);
 }
 
 void RunLog::record(const ValidationReport& report) {
@@ -45,6 +48,16 @@ void RunLog::record_stop(std::int64_t step, const std::string& cause) {
   if (!outputs_) return;
   outputs_->metrics.write_stop(step, cause);
   outputs_->console.say(fmt::format("stopped after step {} on request ({})", step, cause));
+}
+
+void RunLog::say(const std::string& text) {
+  if (outputs_) outputs_->console.say(text);
+}
+
+bool RunLog::is_lost() const { return outputs_ && outputs_->metrics.is_lost(); }
+
+void RunLog::restore() {
+  if (outputs_) outputs_->metrics.restore();
 }
 
 void RunLog::sync() {

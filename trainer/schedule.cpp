@@ -1,8 +1,12 @@
 #include "trainer/schedule.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+
+#include "tensor/printable.h"
 
 namespace redspine {
 namespace {
@@ -39,6 +43,64 @@ double schedule_factor(const ScheduleConfig& config, std::int64_t step) {
     }
   }
   return 1.0;
+}
+
+std::string describe_schedule(const Config& config) {
+  const ScheduleConfig& schedule = config.schedule;
+  const double peak = config.optimizer.learning_rate;
+  const std::string end =
+      fmt::format("to {:.3g} at step {}", peak * schedule.min_ratio, schedule.decay_steps);
+  const auto course = [&]() -> std::string {
+    switch (schedule.kind) {
+      case ScheduleKind::constant:
+        break;
+      case ScheduleKind::linear:
+        return "linear " + end;
+      case ScheduleKind::cosine:
+        return "cosine " + end;
+      case ScheduleKind::wsd:
+        return "constant, and down " + end;
+    }
+    return "constant";
+  };
+  if (schedule.warmup_steps == 0) return fmt::format("learning rate: {:.3g}, {}\n", peak, course());
+  return fmt::format("learning rate: {} to {:.3g}, then {}\n",
+                     counted(schedule.warmup_steps, "warm-up step"), peak, course());
+}
+
+std::vector<Mistake> schedule_warnings(const Config& config) {
+  const ScheduleConfig& schedule = config.schedule;
+  const std::int64_t steps = config.train.steps;
+  const double peak = config.optimizer.learning_rate;
+  const double last = peak * schedule.min_ratio;
+  Mistakes warnings;
+  if (schedule.warmup_steps > steps) {
+    const double factor = schedule_factor(schedule, steps);
+    warnings.add(
+        "schedule.warmup_steps",
+        fmt::format("is {} in a run of {}: the learning rate only rises, to {:.3g}, {:.2g}% "
+                    "of optimizer.learning_rate",
+                    schedule.warmup_steps, counted(steps, "step"), peak * factor, 100.0 * factor));
+  }
+  if (schedule.kind == ScheduleKind::constant) return warnings.all();
+  if (schedule.warmup_steps <= steps && schedule.warmup_steps > 0 &&
+      schedule.warmup_steps >= schedule.decay_steps) {
+    warnings.add(
+        "schedule.warmup_steps",
+        fmt::format("is {}, and schedule.decay_steps {}: the learning rate falls to {:.3g} "
+                    "at once when the warm-up ends",
+                    schedule.warmup_steps, schedule.decay_steps, last));
+  }
+  const std::int64_t num_after = steps - std::max(schedule.decay_steps, schedule.warmup_steps);
+  if (num_after > 0) {
+    warnings.add(
+        "schedule.decay_steps",
+        fmt::format("is {} in a run of {}: the learning rate stays at {:.3g} for the {} "
+                    "after it{}",
+                    schedule.decay_steps, counted(steps, "step"), last, counted(num_after, "step"),
+                    last == 0.0 ? ", which trains nothing" : ""));
+  }
+  return warnings.all();
 }
 
 }  // namespace redspine

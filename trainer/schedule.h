@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "trainer/config.h"
 
@@ -15,5 +17,11 @@ namespace redspine {
 /// wsd (warm-up, stable, decay; arXiv 2404.06395): 1, and over the last 20% of `decay_steps`
 /// linearly down to m.
 double schedule_factor(const ScheduleConfig& config, std::int64_t step);
+
+/// A line: "learning rate: 30 warm-up steps to 0.0006, then cosine to 6e-05 at step 300".
+std::string describe_schedule(const Config& config);
+
+/// What a valid schedule does in a run of train.steps that its author may not have meant.
+std::vector<Mistake> schedule_warnings(const Config& config);
 
 }  // namespace redspine

@@ -1,5 +1,7 @@
 #include "trainer/trainer.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -8,6 +10,7 @@
 
 #include "model/flops.h"
 #include "parallel/gradient_norm.h"
+#include "trainer/batch_hash.h"
 #include "trainer/schedule.h"
 
 namespace redspine {
@@ -37,18 +40,34 @@ PrefetcherOptions prefetcher_options(const Config& config, const RankGroup& data
           .num_data_ranks = data_axis.size()};
 }
 
-// A sum of a step, and with it what the ranks were asked: first over one axis, then over the other,
-// which makes it the world's.
+// A sum of a step, and with it what the ranks were asked and what they read: first over the data
+// axis, then, of another value, over the tensor axis, which makes it the world's.
 struct StepSums {
   double value;
   Requests requests;
+  std::uint64_t batch_hash;
 
-  void add_over(const RankGroup& axis) {
-    std::array<double, 1 + kNumRequests> sums{value};
-    std::copy(requests.counts.begin(), requests.counts.end(), sums.begin() + 1);
+  void add_over_data(const RankGroup& axis) {
+    batch_hash = hash_of(add(axis, parts_of(batch_hash)));
+  }
+  /// Whether all tensor ranks have read the same: one answer in the world, as each rank of a data
+  /// axis has the same sum of hashes by now.
+  bool add_over_tensor(const RankGroup& axis) {
+    return are_equal(add(axis, moments_of(batch_hash)), axis.size());
+  }
+
+ private:
+  /// Gives `hash`, added up with the others.
+  template <std::size_t size>
+  std::array<double, size> add(const RankGroup& axis, std::array<double, size> hash) {
+    std::array<double, 1 + kNumRequests + size> sums{value};
+    const auto hash_sums = std::copy(requests.counts.begin(), requests.counts.end(), &sums[1]);
+    std::copy(hash.begin(), hash.end(), hash_sums);
     axis.all_reduce(sums, ReduceOp::sum);
     value = sums[0];
-    std::copy(sums.begin() + 1, sums.end(), requests.counts.begin());
+    std::copy_n(&sums[1], kNumRequests, requests.counts.begin());
+    std::copy_n(hash_sums, size, hash.begin());
+    return hash;
   }
 };
 
@@ -75,10 +94,6 @@ std::optional<Evaluator> make_evaluator(const Config& config, const RunData& dat
 
 RunData::RunData(const Config& config)
     : training(config.data, training_data_options(config)), validation(open_validation(config)) {}
-
-std::string RunData::describe() const {
-  return training.describe() + (validation ? validation->describe() : "");
-}
 
 Trainer::Trainer(const Config& config, RunData& data, const RankGroup& world, Device& device,
                  const TrainingProgress& progress)
@@ -113,12 +128,14 @@ StepReport Trainer::train_step(const Requests& mine) {
   }
   reducer_.finish();
 
-  StepSums sums{.value = model_.take_loss_sum(), .requests = mine};
-  sums.add_over(data_axis);
+  StepSums sums{.value = model_.take_loss_sum(), .requests = mine, .batch_hash = batch.hash};
+  sums.add_over_data(data_axis);
   const double loss = sums.value / num_tokens;
   phases.gradients = laps.next();
   sums.value = sum_of_squares(device_, model_.parameters().owned_gradients());
-  sums.add_over(mesh_.group(Axis::tensor));
+  if (!sums.add_over_tensor(mesh_.group(Axis::tensor))) {
+    fail_for_unequal_hashes(mesh_, batch.hash, fmt::format("step {}", progress_.step));
+  }
   const double norm = std::sqrt(sums.value);
   phases.norm = laps.next();
   const double learning_rate =
@@ -129,7 +146,6 @@ StepReport Trainer::train_step(const Requests& mine) {
     optimizer_.update(learning_rate, clip_factor(norm, config_.optimizer.max_gradient_norm));
   }
   phases.update = laps.next();
-  const std::uint64_t batch_hash = data_axis.sum(batch.hash);
   progress_.samples_consumed += batch_size;
   progress_.tokens_consumed += batch_size * config_.batch.sequence_length;
   progress_.num_updates = optimizer_.num_updates();
@@ -144,7 +160,7 @@ StepReport Trainer::train_step(const Requests& mine) {
           .learning_rate = learning_rate,
           .tokens = progress_.tokens_consumed,
           .samples = progress_.samples_consumed,
-          .batch_hash = batch_hash,
+          .batch_hash = sums.batch_hash,
           .applied = is_finite,
           .seconds = seconds,
           .tokens_per_second = num_tokens / seconds,

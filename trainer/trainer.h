@@ -25,8 +25,6 @@ namespace redspine {
 /// ConfigError with everything that is wrong with them.
 struct RunData {
   explicit RunData(const Config& config);
-  /// A line for each file.
-  std::string describe() const;
 
   TrainingData training;
   std::optional<ValidationData> validation;

@@ -17,10 +17,13 @@ namespace redspine {
 /// Where everything of a run lies: output_dir/name.
 std::string run_directory(const RunConfig& config);
 std::string metrics_path(const RunConfig& config);
+/// The file by which a run knows its own: the same for all starts in a directory.
+std::string run_id_path(const RunConfig& config);
 
 /// What a run works with, besides its trainer. Borrowed.
 struct RunServices {
   CheckpointSaver& saver;
+  const CheckpointStore& store;
   RequestWatch& watch;
 };
 
@@ -28,6 +31,7 @@ struct RunServices {
 struct RunIdentity {
   std::string run_id;
   std::vector<Setting> settings;
+  DataFingerprint data;
   std::optional<ResumePoint> resumed;
 };
 
@@ -35,7 +39,14 @@ enum class RunEnd { finished, stopped };
 
 /// Trains up to train.steps and saves at the end. Stopped: with a checkpoint of the last step.
 /// Rank 0 writes metrics.jsonl to the run's directory, which exists, and to standard output.
-/// Throws CollectiveError when the gradient stays non-finite, or a checkpoint cannot be written.
+///
+/// Nothing is saved after a step that was skipped: whether the weights are any good shows at the
+/// next that is applied. A run that ends before sets aside what no applied step has shown to be
+/// good, where an older checkpoint is left.
+///
+/// Throws CollectiveError when the gradient stays non-finite or is so at the last step, a
+/// checkpoint cannot be written, or the directory is deleted; it is made again then, with a
+/// checkpoint.
 RunEnd run_training(Trainer& trainer, const Config& config, const RunIdentity& identity,
                     const RunServices& services);
 

@@ -117,8 +117,8 @@ TEST_P(Crash, AtEveryCallOfASaveLosesNothing) {
     bool is_write = false;
     for (const bool in_the_middle : {false, true}) {
       if (in_the_middle && !is_write) continue;
-      // The save before is complete: each start gets further.
-      const std::int64_t step = run_.newest_step() + 2;
+      // Two saves before are complete: each start gets further, and has something to rotate.
+      const std::int64_t step = run_.newest_step() + 3;
       SCOPED_TRACE(fmt::format("call {} of the save of step {}", call, step));
       const std::string how = die({.step = step, .call = call, .in_the_middle = in_the_middle});
       SCOPED_TRACE(how);

@@ -137,17 +137,41 @@ TEST_F(DamageTest, IsAnErrorWhereTheUserNamesTheDirectory) {
   EXPECT_EQ(run_.newest_step(), kNewest - 1) << "nothing was touched";
 }
 
-TEST_F(DamageTest, OfAllCheckpointsStartsAnew) {
+TEST_F(DamageTest, OfAllCheckpointsIsAnErrorAndNothingIsTouched) {
   renew();
   const std::vector<std::string> expected = run_.trained();
   for (const std::int64_t step : run_.steps()) {
     fs::remove(run_.checkpoint(step) / "manifest.json");
   }
+  const std::vector<std::string> names = run_.names();
   const Ended ended = run_.train(resume());
-  EXPECT_EQ(ended.exit_code, 0) << ended.errors;
-  EXPECT_TRUE(matches(ended.errors, "*warning: skipped*\n*warning: skipped*")) << ended.errors;
-  EXPECT_NE(ended.output.find("starting at step 0"), std::string::npos) << ended.output;
+  EXPECT_EQ(ended.exit_code, 2) << ended.output;
+  EXPECT_TRUE(matches(ended.errors,
+                      "*warning: skipped*\n*warning: skipped*\n*checkpoint.resume*: none of the 2 "
+                      "checkpoints in runs/run/checkpoints can be used*"))
+      << ended.errors;
   EXPECT_EQ(run_.trained(), expected);
+  EXPECT_EQ(run_.names(), names);
+
+  const Ended anew = run_.train(resume("checkpoint.resume=none"));
+  EXPECT_EQ(anew.exit_code, 0) << anew.errors;
+  EXPECT_EQ(run_.trained(), expected);
+  EXPECT_TRUE(fs::exists(run_.checkpoint(kNewest).string() + ".aside-1"));
+}
+
+// As where their file system is not mounted on any host.
+TEST_F(DamageTest, LossOfTheWholeFolderIsAnErrorAndNothingIsTouched) {
+  renew();
+  const std::vector<std::string> expected = run_.trained();
+  for (const std::int64_t step : run_.steps()) fs::remove_all(run_.checkpoint(step));
+  const Ended ended = run_.train(resume());
+  EXPECT_EQ(ended.exit_code, 2) << ended.output;
+  EXPECT_TRUE(matches(ended.errors,
+                      "*checkpoint.resume*: runs/run/metrics.jsonl tells of checkpoints, but "
+                      "runs/run/checkpoints has none*"))
+      << ended.errors;
+  EXPECT_EQ(run_.trained(), expected);
+  EXPECT_EQ(run_.train(resume("checkpoint.resume=none")).exit_code, 0);
 }
 
 TEST_F(DamageTest, WithoutHashesIsFoundWhereSizesShowIt) {

@@ -11,6 +11,8 @@
 #include <functional>
 #include <map>
 #include <ostream>
+#include <stop_token>
+#include <thread>
 
 #include "tests/crash/checkpoint_scene.h"
 #include "tests/faults/refusal.h"
@@ -117,8 +119,84 @@ INSTANTIATE_TEST_SUITE_P(
         StopCase{"TheFileSTOPOnTwoRanks", 2, "the file STOP",
                  [](const auto& run) { run.scene().write("runs/run/STOP", ""); }},
         StopCase{"TheEndOfTheSlurmAllocation", 1, "the end of the Slurm allocation", nullptr,
-                 "SLURM_JOB_END_TIME=$(($(date +%s) + 2))"}),
+                 "SLURM_JOB_END_TIME=$(($(date +%s) + 3))"}),
     name_of);
+
+TEST(Request, EverySignalThatAsksForAnEndSaves) {
+  const std::map<int, std::string> names = {
+      {SIGINT, "SIGINT"}, {SIGHUP, "SIGHUP"}, {SIGXCPU, "SIGXCPU"}};
+  for (const auto& [signal, name] : names) {
+    const CheckpointScene run;
+    Job job(CheckpointScene::command(
+                {.settings = fmt::format("train.steps=1000000 {}", kOnlyAtTheEnd)}),
+            run.scene().folder());
+    wait_until([&] { return run.trained().size() > 5; });
+    send(run, 0, signal);
+    const Ended ended = job.wait(30.0);
+    EXPECT_EQ(ended.exit_code, kStopped) << name << ended.errors;
+    EXPECT_NE(ended.output.find("on request (" + name + ")"), std::string::npos) << ended.output;
+    EXPECT_EQ(run.steps().size(), 1U);
+  }
+}
+
+TEST(Request, ASignalThatIsIgnoredFromTheStartAsUnderNohupAsksForNothing) {
+  const CheckpointScene run;
+  Job job(
+      CheckpointScene::command({.settings = fmt::format("train.steps=1000000 {}", kOnlyAtTheEnd),
+                                .variables = "--ignore-signal=HUP"}),
+      run.scene().folder());
+  wait_until([&] { return run.trained().size() > 5; });
+  send(run, 0, SIGHUP);
+  const std::size_t lines = run.trained().size();
+  wait_until([&] { return run.trained().size() > lines + 20; });
+  send(run, 0, SIGTERM);
+  EXPECT_EQ(job.wait(30.0).exit_code, kStopped);
+}
+
+/// Signals to every rank, without a pause, until all of them are gone.
+class Storm {
+ public:
+  Storm(const CheckpointScene& run, int num_ranks)
+      : thread_([&run, num_ranks](const std::stop_token& end) {
+          while (!end.stop_requested()) {
+            for (int rank = 0; rank < num_ranks; ++rank) {
+              for (const int signal : {SIGTERM, SIGUSR1, SIGINT, SIGHUP}) send(run, rank, signal);
+            }
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+          }
+        }) {}
+
+ private:
+  std::jthread thread_;
+};
+
+TEST(Request, NothingAfterTheFirstSignalChangesTheExitCode) {
+  for (const int num_ranks : {1, 2}) {
+    const CheckpointScene run;
+    Job job(CheckpointScene::command(
+                {.num_ranks = num_ranks,
+                 .settings = fmt::format("train.steps=1000000 {}", kOnlyAtTheEnd)}),
+            run.scene().folder());
+    wait_until([&] { return run.trained().size() > 5; });
+    const Storm storm(run, num_ranks);
+    const Ended ended = job.wait(30.0);
+    EXPECT_EQ(ended.exit_code, kStopped) << ended.errors;
+    EXPECT_EQ(run.steps().size(), 1U);
+  }
+}
+
+TEST(Request, ASignalAfterTheLastStepChangesNothing) {
+  constexpr int kSteps = 200;
+  const CheckpointScene run;
+  Job job(
+      CheckpointScene::command({.settings = fmt::format("train.steps={} train.eval_interval=0 {}",
+                                                        kSteps, kOnlyAtTheEnd)}),
+      run.scene().folder());
+  wait_until([&] { return run.trained().size() == kSteps; });
+  const Storm storm(run, 1);
+  EXPECT_EQ(job.wait(30.0).exit_code, 0);
+  EXPECT_EQ(run.newest_step(), kSteps);
+}
 
 TEST(Request, TheFileSAVESavesAndTheRunGoesOn) {
   const CheckpointScene run;
@@ -184,16 +262,22 @@ TEST(Request, ASecondJobInTheSameRunIsRefusedAndTheFirstGoesOn) {
   EXPECT_NE(third.errors.find("took over the lock of process"), std::string::npos) << third.errors;
 }
 
-TEST(Request, ResumeNoneStartsAnewAndLosesNoCheckpoint) {
+TEST(Request, ResumeNoneStartsAnewAndLosesNoCheckpointThatIsAhead) {
   const CheckpointScene run;
   ASSERT_EQ(run.train({.settings = "train.steps=4"}).exit_code, 0);
   const std::vector<std::string> expected = run.trained();
-  const Ended ended = run.train({.settings = "train.steps=4 checkpoint.resume=none"});
+  const Ended ended = run.train({.settings = "train.steps=2 checkpoint.resume=none"});
   ASSERT_EQ(ended.exit_code, 0) << ended.errors;
   EXPECT_NE(ended.output.find("starting at step 0"), std::string::npos);
+  EXPECT_EQ(run.names(),
+            (std::vector<std::string>{"step_00000001", "step_00000002", "step_00000003.aside-1",
+                                      "step_00000004.aside-1"}));
+  // They go like others once `keep` newer ones have come as far.
+  ASSERT_EQ(run.train({.settings = "train.steps=4"}).exit_code, 0);
   EXPECT_EQ(run.trained(), expected);
-  EXPECT_EQ(run.names(), (std::vector<std::string>{"step_00000003", "step_00000003.aside-1",
-                                                   "step_00000004", "step_00000004.aside-1"}));
+  EXPECT_EQ(run.names(), (std::vector<std::string>{"step_00000002", "step_00000003",
+                                                   "step_00000004", "step_00000004.aside-1"}))
+      << "step 2 is where it resumed from";
 }
 
 TEST(Request, ResumeFromADirectoryOfAnotherRunGoesOnFromThere) {
@@ -207,7 +291,7 @@ TEST(Request, ResumeFromADirectoryOfAnotherRunGoesOnFromThere) {
   ASSERT_EQ(ended.exit_code, 0) << ended.errors;
   EXPECT_EQ(run.hashes(6, "second"), run.hashes(6));
   EXPECT_EQ(run.steps(), (std::vector<std::int64_t>{1, 2, 3, 4, 5, 6})) << "nothing of it went";
-  EXPECT_EQ(run.steps("second"), (std::vector<std::int64_t>{6}));
+  EXPECT_EQ(run.steps("second"), (std::vector<std::int64_t>{5, 6})) << "5 is known to be good";
 }
 
 TEST(Request, RotationKeepsWhatIsForeign) {

@@ -349,7 +349,8 @@ TEST(LoadTokenizer, NamesWhatIsNotThere) {
 TEST(SaveTokenizerJson, ReplacesAFile) {
   const Scratch scratch;
   const std::string path = scratch.write("tokenizer.json", "old");
-  save_tokenizer_json(small_model(), path);
+  PartialFile file(path, "");
+  save_tokenizer_json(small_model(), file);
   EXPECT_EQ(read_file(path), tokenizer_json(small_model()));
 }
 

@@ -42,6 +42,29 @@ std::vector<std::vector<std::int32_t>> rows(TrainingData& data, std::int64_t beg
   return result;
 }
 
+TEST(TrainingData, TellsTheTokensThatAreInNoSample) {
+  const Scratch scratch;
+  for (const int num_tokens : {383, 385, 3}) {
+    scratch.write("part" + std::to_string(num_tokens), bytes_of(counting(num_tokens)));
+  }
+  constexpr std::int64_t kT = 16;
+  TrainingData data(
+      raw_config({{scratch / "part*"}}),
+      {.sequence_length = kT, .vocab_size = 65536, .global_batch_size = 1, .seed = 11});
+  std::map<std::string, std::set<std::int64_t>> used;  // in an epoch
+  for (std::int64_t sample = 0; sample < data.num_samples(); ++sample) {
+    const SampleOrigin origin = data.origin_of(sample);
+    for (std::int64_t i = 0; i <= kT; ++i) used[origin.file.path()].insert(origin.token + i);
+  }
+  std::map<std::string, std::int64_t> unused;
+  for (const auto& [file, count] : data.unused_tokens()) {
+    unused[file.path()] = count;
+    EXPECT_EQ(count, file.num_tokens() - static_cast<std::int64_t>(used[file.path()].size()));
+  }
+  EXPECT_EQ(unused, (std::map<std::string, std::int64_t>{{scratch / "part383", 14},
+                                                         {scratch / "part3", 3}}));
+}
+
 TEST(TrainingData, GivesConsecutiveWindowsThatShareOneToken) {
   const Scratch scratch;
   // 23 tokens: 5 windows of 4 targets, and 2 tokens that are left over.

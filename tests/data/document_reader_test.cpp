@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <vector>
 
+#include "data/input_file.h"
 #include "tests/data/scratch.h"
 
 namespace redspine {
@@ -17,7 +18,7 @@ std::size_t anywhere(std::string_view text) { return text.size(); }
 
 std::vector<DocumentBatch> read_batches(const std::string& path, const DocumentFormat& format,
                                         const CutPoint& cut_point = anywhere) {
-  DocumentReader reader(path, format, cut_point);
+  DocumentReader reader(InputFile::open(path)->next(), format, cut_point);
   std::vector<DocumentBatch> batches;
   while (std::optional<DocumentBatch> batch = reader.next()) batches.push_back(std::move(*batch));
   return batches;
@@ -169,13 +170,22 @@ TEST(DocumentReader, HoldsAJsonLineOfManyBlocksAsAWhole) {
   EXPECT_EQ(documents_of(batches), (Documents{line, line, "{}"}));
 }
 
-TEST(DocumentReader, NamesAnInputThatCannotBeRead) {
+TEST(DocumentReader, RefusesJsonThatIsNotOfLines) {
   const Scratch scratch;
-  const DocumentFormat format{.is_jsonl = false, .document_separator = {}};
-  EXPECT_EQ(config_error_of([&] { DocumentReader(scratch / "none", format, anywhere); }),
-            scratch / "none" + ": cannot be opened: No such file or directory");
-  EXPECT_EQ(config_error_of([&] { DocumentReader(scratch / "", format, anywhere); }),
-            scratch / "" + ": is a folder; legal: a file");
+  const auto message = [&](const std::string& text) {
+    const std::string path = scratch.write("a.json", text);
+    return config_error_of(
+        [&] { read_batches(path, {.is_jsonl = true, .document_separator = {}}); });
+  };
+  const std::string path = scratch / "a.json";
+  EXPECT_EQ(message("\n [{\"text\": \"x\"},\n{\"text\": \"y\"}]\n"),
+            path +
+                ":2: begins an array; legal: a JSON object a line; for such lines: jq -c '.[]' "
+                "FILE > NEW.jsonl; to take the JSON itself for text: --format text");
+  EXPECT_EQ(message("{\r\n  \"text\": \"x\"\n}"),
+            path +
+                ":1: begins an object of many lines; legal: a JSON object a line; for such lines: "
+                "jq -c . FILE > NEW.jsonl; to take the JSON itself for text: --format text");
 }
 
 TEST(TextOfJson, TakesTheKeyOfALine) {
@@ -195,6 +205,26 @@ TEST(TextOfJson, NamesWhatIsWrongAndWhere) {
   EXPECT_EQ(error("{\"body\": \"x\", \"id\": 1}"),
             "a.jsonl:3: has no key \"text\"; its keys: body, id");
   EXPECT_EQ(error("{\"text\": 5}"), "a.jsonl:3: \"text\" is of JSON type number; legal: string");
+}
+
+TEST(TextOfJson, PassesOverNumbersOfAnySize) {
+  const std::string many(400, '9');
+  for (const std::string& number : {std::string("1e999"), std::string("-1.5E+999"), many,
+                                    many + "e-5", std::string("NaN"), std::string("-Infinity")}) {
+    EXPECT_EQ(
+        text_of_json("{\"score\": [" + number + ", 1], \"text\": \"1e999 \\\" NaN\"}", "text", ""),
+        "1e999 \" NaN")
+        << number;
+  }
+  for (const std::string number : {"01e999", "1e999e", "1.e999", "+1e999", "1e999 1"}) {
+    EXPECT_NE(config_error_of([&] {
+                text_of_json("{\"score\": " + number + ", \"text\": \"x\"}", "text", "a:1");
+              }).find("a:1: is no JSON ("),
+              std::string::npos)
+        << number;
+  }
+  EXPECT_EQ(config_error_of([] { text_of_json("{\"text\": 1e999}", "text", "a:1"); }),
+            "a:1: \"text\" is of JSON type number; legal: string");
 }
 
 }  // namespace

@@ -234,7 +234,7 @@ TEST(TokenFile, RefusesEmptyFiles) {
   EXPECT_EQ(open_error(path, TokenFormat::llmc),
             path + ": is 0 bytes; llm.c's header alone is 1024");
   EXPECT_EQ(open_error(write_pair(scratch, "p", {.lengths = {}}, ""), TokenFormat::megatron),
-            scratch / "p.idx" + ": holds 0 sequences in 0 documents; nothing to read");
+            scratch / "p.idx" + ": holds no sequences; nothing to read");
   EXPECT_EQ(open_error(write_pair(scratch, "q", {.lengths = {0}}, ""), TokenFormat::megatron),
             scratch / "q.bin" + ": is 0 bytes; legal: a multiple of 2, above 0");
 }

@@ -13,6 +13,7 @@
 
 #include "data/token_file.h"
 #include "data/tokenizer.h"
+#include "tests/data/compressed.h"
 #include "tests/data/scratch.h"
 
 namespace redspine {
@@ -265,6 +266,69 @@ TEST(Tokenize, LeavesNoShardBehindAFailure) {
   });
   std::filesystem::remove(path);
   EXPECT_TRUE(std::filesystem::is_empty(scratch / ""));
+}
+
+TEST(Tokenize, TakesTheFilesOfAnArchiveAsThoseOfAFolder) {
+  const Scratch scratch;
+  const std::string archive =
+      tar({{"b.txt", "one"}, {"a.JSONL", "{\"text\": \"two\"}\n{\"text\": \"three\"}"}});
+  run({.input = {.inputs = {scratch.write("a.tgz", gzip(archive)), scratch.write("z", "four")}},
+       .output_prefix = scratch / "out"});
+  EXPECT_EQ(text_of(scratch / "out"),
+            "one<|endoftext|>two<|endoftext|>three<|endoftext|>four<|endoftext|>");
+  const std::string bad =
+      scratch.write("bad.zip", zip({{"a.jsonl", "{\"text\": \"x\"}\nno json"}}));
+  EXPECT_TRUE(config_error_of([&] {
+                run({.input = {.inputs = {bad}}, .output_prefix = scratch / "out"});
+              }).starts_with(bad + ": a.jsonl:2: is no JSON ("));
+}
+
+TEST(Tokenize, KnowsJsonLinesByNameWhateverItsCaseAndCompression) {
+  const Scratch scratch;
+  const std::string line = "{\"text\": \"x\"}\n";
+  for (const char* name : {"a.jsonl", "a.JSONL", "a.ndjson", "a.json", "a.Json", "a.json.gz",
+                           "a.jsonl.ZST", "a.jsonl.xz", "a.ndjson.bz2"}) {
+    run({.input = {.inputs = {scratch.write(name, line)}}, .output_prefix = scratch / "out"});
+    EXPECT_EQ(text_of(scratch / "out"), "x<|endoftext|>") << name;
+  }
+  run({.input = {.inputs = {scratch.write("jsonl", line)}}, .output_prefix = scratch / "out"});
+  EXPECT_EQ(text_of(scratch / "out"), line + "<|endoftext|>");
+}
+
+TEST(Tokenize, DoesNotReadWhatAnEarlierCallWrote) {
+  const Scratch scratch;
+  std::filesystem::create_directory(scratch / "in");
+  scratch.write("in/a", "one");
+  for (const OutputFormat format : {OutputFormat::megatron, OutputFormat::llmc}) {
+    const TokenizeOptions options{.input = {.inputs = {scratch / "in"}},
+                                  .output_prefix = scratch / "in/out",
+                                  .output_format = format,
+                                  .shard_tokens = 2};
+    EXPECT_TRUE(run(options).left_out.empty());
+    const TokenizeSummary again = run(options);
+    EXPECT_EQ(again.num_documents, 1);
+    EXPECT_EQ(again.left_out.size(), 2u);
+    for (const std::string& path : again.left_out) std::filesystem::remove(path);
+  }
+  // Those of another call are told, not taken for text: none of both halves is left out alone.
+  run({.input = {.inputs = {scratch / "in"}}, .output_prefix = scratch / "in/other"});
+  EXPECT_NE(config_error_of([&] {
+              run({.input = {.inputs = {scratch / "in"}}, .output_prefix = scratch / "in/out"});
+            }).find("in/other.idx: is the .idx of token files"),
+            std::string::npos);
+}
+
+TEST(Tokenize, RefusesAFileThatIsNoTextBeforeAnythingIsWritten) {
+  const Scratch scratch;
+  std::filesystem::create_directory(scratch / "in");
+  scratch.write("in/a", "one");
+  scratch.write("in/b.parquet", "PAR1\x15");
+  scratch.write("in/c", "\xff\xfeT");
+  const std::string message = config_error_of(
+      [&] { run({.input = {.inputs = {scratch / "in"}}, .output_prefix = scratch / "new/out"}); });
+  EXPECT_NE(message.find("in/b.parquet: is a Parquet file"), std::string::npos) << message;
+  EXPECT_NE(message.find("in/c: is text in UTF-16"), std::string::npos) << message;
+  EXPECT_FALSE(std::filesystem::exists(scratch / "new"));
 }
 
 TEST(Tokenize, ReportsHowFarItIs) {

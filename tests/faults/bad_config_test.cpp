@@ -91,6 +91,12 @@ const std::vector<Mistaken>& mistakes_of_the_text() {
       {.name = "NoYaml",
        .make = edit("  seed: 7", "  seed: {7"),
        .lines = {"config.yaml:4:10: no valid YAML: *"}},
+      {.name = "TabInAnIndentation",
+       .make = edit("  seed: 7", "\tseed: 7"),
+       .lines = {"config.yaml:4:1: a tab indents the line; legal: spaces"}},
+      {.name = "KeyThatIsFarFromAll",
+       .make = edit("  seed: 7", "  hang_seconds: 7"),
+       .lines = {"config.yaml:4:3: run.hang_seconds: unknown key; legal here: name, *"}},
       {.name = "EmptyFile",
        .make = [](const Scene& scene) { scene.write("config.yaml", ""); },
        .lines = {"config.yaml: read nothing: the file is empty; legal: a map of the sections *"}},
@@ -177,6 +183,12 @@ const std::vector<Mistaken>& mistakes_of_the_values() {
                  "so it would do nothing; legal: 32, or a scaling of yarn",
                  "config.yaml:8:71: model.rope.attention_factor: is 1.5 but model.rope.scaling is "
                  "llama3, so it would do nothing; legal: none, or a scaling of yarn"}},
+      {.name = "RunNameThatIsTooLong",
+       .make =
+           [](const Scene& scene) { scene.edit("name: run", "name: " + std::string(300, 'x')); },
+       .lines =
+           {"config.yaml:2:9: run.name: is \"xxx*[... 236 bytes ...]xxx*\", 300 bytes; legal: the "
+            "name of one folder, of up to 255 bytes"}},
       {.name = "AllMistakesAtOnce",
        .make =
            [](const Scene& scene) {
@@ -241,7 +253,7 @@ const std::vector<Mistaken>& mistakes_of_the_output() {
        .ranks = {1, 2, 4}},
       {.name = "OutputWhereNobodyMayWrite",  // not even root
        .make = edit("output_dir: runs", "output_dir: /proc"),
-       .lines = {"config.yaml:3:15: run.output_dir: cannot write /proc/run/config.yaml: *"}},
+       .lines = {"config.yaml:3:15: run.output_dir: cannot write /proc*: *"}},
       {.name = "ConfigThatCannotBeReplaced",
        .make =
            [](const Scene& scene) {

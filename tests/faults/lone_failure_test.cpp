@@ -1,6 +1,6 @@
 // One rank fails and the others do not: the whole job ends within seconds, names the rank and the
 // cause, and leaves no process behind. Rank 1 differs by its working directory, where all paths of
-// the configuration begin, as hosts without a common file system differ.
+// the configuration begin, as hosts differ that have no more in common than the run's directory.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -20,10 +20,13 @@ namespace fs = std::filesystem;
 constexpr double kMaxSeconds = 30.0;
 constexpr const char* kEndless = "--set train.steps=1000000 schedule.decay_steps=1000000";
 
-/// A scene whose folder `other` holds the same once more.
+/// A scene whose folder `other` holds the same once more, but for runs.
 class LoneFailure : public ::testing::Test {
  protected:
-  LoneFailure() { add_other(); }
+  LoneFailure() {
+    add_other();
+    fs::create_directory_symlink("../runs", scene_.path("other/runs"));
+  }
 
   void add_other() const {
     fs::create_directories(scene_.path("other"));
@@ -37,6 +40,12 @@ class LoneFailure : public ::testing::Test {
   static std::string two_ranks(const std::string& words, const std::string& shell = "") {
     return Scene::on_ranks(1, fmt::format("{} : -n 1 --wdir other sh -c '{} exec {}'",
                                           Scene::train(words), shell, Scene::train(words)));
+  }
+
+  /// In place, so that who has it open reads the new tokens.
+  void overwrite(const std::string& name) const {
+    std::fstream file(scene_.path(name), std::ios::binary | std::ios::in | std::ios::out);
+    file << std::string(fs::file_size(scene_.path(name)), '\0');
   }
 
   void wait_for_step(std::size_t step) const {
@@ -106,6 +115,51 @@ TEST_F(LoneFailure, AFileThatOneRankHasMoreIsNamed) {
                  {"the data differs between ranks: \"\" on rank 0, \"zzz.u16: 100 tokens\" on "
                   "rank 1"},
                  scene_.run(two_ranks("")));
+}
+
+TEST_F(LoneFailure, AFileOfTheSameLengthWithOtherTokensOnOneRankIsNamed) {
+  for (const std::string name : {"train.u16", "validation.u16"}) {
+    add_other();
+    overwrite("other/" + name);
+    const std::string file =
+        fmt::format("\"{}: {} bytes, hash *\" on rank", name, fs::file_size(scene_.path(name)));
+    expect_told_by(0, {fmt::format("the data differs between ranks: {} 0, {} 1", file, file)},
+                   scene_.run(two_ranks("")));
+    EXPECT_FALSE(fs::exists(scene_.path("runs")));
+  }
+}
+
+TEST_F(LoneFailure, AFileOfOtherTokensOnOneRankIsNotEvaluated) {
+  EXPECT_EQ(scene_.run(Scene::on_ranks(1, Scene::train())).exit_code, 0);
+  overwrite("other/validation.u16");
+  const std::string evaluate =
+      Scene::redspine(fmt::format("evaluate --checkpoint {} --data validation.u16 --format raw_u16",
+                                  scene_.path("runs/run/checkpoints/step_00000004").string()));
+  const Ended ended =
+      scene_.run(Scene::on_ranks(1, fmt::format("{} : -n 1 --wdir other {}", evaluate, evaluate)));
+  EXPECT_EQ(ended.exit_code, 2);
+  EXPECT_NE(ended.errors.find("the data differs between ranks"), std::string::npos) << ended.errors;
+}
+
+// After the job has compared its files.
+TEST_F(LoneFailure, AFileThatChangesUnderOneTensorRankEndsTheJob) {
+  Job job(two_ranks(std::string(kEndless) + " parallel.tensor=2 train.eval_interval=0"),
+          scene_.folder());
+  wait_for_step(3);
+  overwrite("other/train.u16");
+  expect_failed(0,
+                "step *: ranks that share a model read different tokens: batch hash * on rank 0 @ "
+                "*, * on rank 1 @ *; the token files of these hosts differ, or changed *",
+                job.wait(kMaxSeconds));
+}
+
+TEST_F(LoneFailure, AValidationFileThatChangesUnderOneTensorRankEndsTheJob) {
+  Job job(two_ranks(std::string(kEndless) + " parallel.tensor=2 train.eval_interval=1"),
+          scene_.folder());
+  wait_for_step(4);
+  overwrite("other/validation.u16");
+  expect_failed(0, "the evaluation at step *: ranks that share a model read different tokens: *",
+                job.wait(kMaxSeconds));
 }
 
 TEST_F(LoneFailure, AMistakeInTheConfigurationOfOneRankIsToldByThatRank) {

@@ -28,7 +28,8 @@ struct Mistaken {
 std::string name_of(const ::testing::TestParamInfo<Mistaken>& info);
 std::ostream& operator<<(std::ostream& out, const Mistaken& mistaken);
 
-/// Makes the mistake and runs the job on each of its numbers of ranks.
+/// Makes the mistake and runs the job on each of its numbers of ranks, with no more rights than any
+/// user has.
 void expect_refused(const Mistaken& mistaken);
 
 /// The job ended with exit code 2, rank `rank` alone told exactly `lines`, and nothing was left.

@@ -90,8 +90,12 @@ void Scene::edit(std::string_view part, std::string_view by) const {
   write("config.yaml", replaced(read("config.yaml"), part, by));
 }
 
+std::string Scene::redspine(const std::string& words) {
+  return fmt::format("{} {}", REDSPINE_BINARY, words);
+}
+
 std::string Scene::train(const std::string& words) {
-  return fmt::format("{} train --config config.yaml {}", REDSPINE_BINARY, words);
+  return redspine("train --config config.yaml " + words);
 }
 
 std::string Scene::on_ranks(int num_ranks, const std::string& command) {

@@ -33,6 +33,8 @@ class Scene {
   /// Replaces a part of config.yaml.
   void edit(std::string_view part, std::string_view by) const;
 
+  /// "REDSPINE WORDS".
+  static std::string redspine(const std::string& words);
   /// "REDSPINE train --config config.yaml WORDS".
   static std::string train(const std::string& words = "");
   /// `command` as the ranks of a job; more of them may follow after " : -n 1 ".

@@ -193,13 +193,13 @@ TEST(CheckpointCommand, AModelThatTransformersDoesNotKnowIsExportedWithAWarning)
 TEST(CheckpointCommand, MistakesAreNamedAndNothingIsMade) {
   const std::string last = trained("last");
   const std::string output = fresh("output");
-  expect_mistake("inspect", "0 directories are given; legal: 1");
-  expect_mistake("inspect a b", "2 directories are given; legal: 1");
+  expect_mistake("inspect", "directories given: 0; legal: 1");
+  expect_mistake("inspect a b", "directories given: 2; legal: 1");
   expect_mistake("inspect /no/such", "/no/such: does not exist");
   expect_mistake("verify /no/such", "/no/such: does not exist");
-  expect_mistake("diff " + last, "1 directories are given; legal: 2");
+  expect_mistake("diff " + last, "directories given: 1; legal: 2");
   expect_mistake("export " + last, "--output DIR is missing");
-  expect_mistake("import --output " + output, "0 directories are given to read from; legal: 1");
+  expect_mistake("import --output " + output, "directories given to read from: 0; legal: 1");
   expect_mistake(fmt::format("export {} --output {} --dtype fp8", last, output),
                  "--dtype: read \"fp8\"; legal: f32, bf16, f16");
   expect_mistake(fmt::format("export {} --output {}", last, trained("first")),

@@ -174,6 +174,32 @@ TEST_F(Command, ARunFolderThatCannotBeMadeIsNamed) {
       << result.output;
 }
 
+TEST_F(Command, AScheduleThatDoesNotFitTheRunIsWarnedOfAtItsKey) {
+  for (const char* how : {"--dry-run", ""}) {
+    const Result late =
+        redspine(train("run.yaml", "--set schedule.warmup_steps=700 " + std::string(how)));
+    EXPECT_EQ(late.exit_code, 0) << late.output;
+    EXPECT_EQ(
+        count(late.output,
+              "] warning: --set schedule.warmup_steps=700: schedule.warmup_steps: is 700 in a "
+              "run of 2 steps: the learning rate only rises, to 1.71e-06"),
+        1)
+        << late.output;
+    EXPECT_EQ(count(late.output,
+                    "\nlearning rate: 700 warm-up steps to 0.0006, then cosine to "
+                    "6e-05 at step 2\n"),
+              1)
+        << late.output;
+  }
+  const Result early =
+      redspine(train("run.yaml", "--dry-run --set schedule.decay_steps=1 schedule.min_ratio=0"));
+  EXPECT_EQ(count(early.output,
+                  "schedule.decay_steps: is 1 in a run of 2 steps: the learning rate "
+                  "stays at 0 for the 1 step after it, which trains nothing"),
+            1)
+      << early.output;
+}
+
 TEST_F(Command, MoreThreadsThanCpusAreWarnedOfOnce) {
   const Result result = shell("OMP_NUM_THREADS=4096 " REDSPINE_MPIRUN " 2 " REDSPINE_BINARY " " +
                               train("run.yaml", "--dry-run"));

@@ -2,34 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
+#include "tests/launch/parsed_config.h"
 
-#include "launch/fields.h"
-
-namespace redspine {
+namespace redspine::testing {
 namespace {
-
-const std::string kMinimal =
-    "data:\n"
-    "  train: [{path: corpus}]\n"
-    "train:\n"
-    "  steps: 10\n";
-
-Config parse(const std::string& text, const std::vector<std::string>& settings = {}) {
-  return parse_config(text, "run.yaml", settings, 1).config;
-}
-
-/// All mistakes, a line each; "" where there are none.
-std::string mistakes_of(const std::string& text, const std::vector<std::string>& settings = {},
-                        int world_size = 1) {
-  try {
-    parse_config(text, "run.yaml", settings, world_size);
-    return "";
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-}
 
 constexpr const char* kWholeNumber =
     "legal: a whole number in digits alone, like 1000 (not 1e3, not 1000.0)";
@@ -71,6 +47,14 @@ TEST(ConfigFile, AFamilyFromASettingPresetsAsWell) {
   const Config config = parse(kMinimal, {"model.family=llama", "model.activation=gelu"});
   EXPECT_EQ(config.model.norm, NormKind::rmsnorm);
   EXPECT_EQ(config.model.activation, Activation::gelu);
+}
+
+TEST(ConfigFile, TheWarmUpIsATenthOfTheScheduleAnd700StepsAtMost) {
+  EXPECT_EQ(parse(kMinimal, {"train.steps=20"}).schedule.warmup_steps, 2);
+  EXPECT_EQ(parse(kMinimal, {"train.steps=5"}).schedule.warmup_steps, 0);
+  EXPECT_EQ(parse(kMinimal, {"train.steps=19560"}).schedule.warmup_steps, 700);
+  EXPECT_EQ(parse(kMinimal, {"schedule.decay_steps=100"}).schedule.warmup_steps, 10);
+  EXPECT_EQ(parse(kMinimal, {"schedule.warmup_steps=700"}).schedule.warmup_steps, 700);
 }
 
 TEST(ConfigFile, RopeScalesFromTheModelsLengthUnlessToldOtherwise) {
@@ -117,6 +101,12 @@ TEST(ConfigFile, AnUnknownKeyIsNamedWithTheNearestAndTheLegalOnes) {
   EXPECT_EQ(mistakes_of(kMinimal + "schedule:\n  kind: cosine\n  warmup: 3\n"),
             "run.yaml:7:3: schedule.warmup: unknown key; nearest: schedule.warmup_steps; "
             "legal here: kind, warmup_steps, decay_steps, min_ratio");
+}
+
+TEST(ConfigFile, AKeyThatIsFarFromAllIsNamedWithoutANearest) {
+  EXPECT_EQ(mistakes_of(kMinimal + "run: {hang_seconds: 3}\n"),
+            "run.yaml:5:7: run.hang_seconds: unknown key; legal here: name, output_dir, seed, "
+            "device, precision, collectives");
 }
 
 TEST(ConfigFile, AKeyInAWrongSectionIsFoundInItsOwn) {
@@ -209,7 +199,7 @@ TEST(ConfigFile, ABooleanIsTrueOrFalse) {
 TEST(ConfigFile, TextIsNoNumber) {
   EXPECT_EQ(mistakes_of(kMinimal + "run: {name: 42}\n"),
             "run.yaml:5:13: run.name: read the number 42: as text it is written \"42\"; legal: "
-            "text");
+            "text in UTF-8");
 }
 
 TEST(ConfigFile, AWordIsOneOfThoseThatAreKnown) {
@@ -341,7 +331,7 @@ TEST(ConfigFile, TheGlobalBatchSplitsEvenlyAndTheNeighboursAreNamed) {
             "(4 data ranks x batch.micro_batch_size 8); nearest: 96 and 128");
   EXPECT_EQ(mistakes_of(kMinimal + "batch: {global_batch_size: 3, micro_batch_size: 4}\n"),
             "run.yaml:5:28: batch.global_batch_size: is 3, which is no multiple of 4 sequences (1 "
-            "data ranks x batch.micro_batch_size 4); nearest: 4");
+            "data rank x batch.micro_batch_size 4); nearest: 4");
 }
 
 TEST(ConfigFile, RotaryHeadsAreEven) {
@@ -377,62 +367,5 @@ TEST(ConfigFile, AMistakeFoundLaterGetsThePlaceOfItsKey) {
                "run.yaml:4:7: data.train[0]: is odd");
 }
 
-// --- The effective configuration -----------------------------------------------------------------
-
-TEST(ConfigFile, TheEffectiveConfigReadsBackToItself) {
-  const std::string text = kMinimal +
-                           "run: {name: \"a \\\"b\\\" \\\\ \\x01 \\u00e9: #\", seed: "
-                           "18446744073709551615}\n"
-                           "model: {family: llama, norm_epsilon: 1.1e-7, rope: {theta: 12345.678, "
-                           "scaling: yarn, factor: 3.3, attention_factor: 1.25}}\n"
-                           "optimizer: {learning_rate: 0.1, beta2: 0.9999999999999999}\n";
-  const Config config = parse(text, {"data.validation=[{path: 'x y', weight: 0.3}, {path: z}]"});
-  const std::string yaml = to_yaml(config);
-  EXPECT_EQ(to_yaml(parse(yaml)), yaml);
-  const Config again = parse(yaml);
-  EXPECT_EQ(again.run.name, config.run.name);
-  EXPECT_EQ(again.optimizer.beta2, config.optimizer.beta2);
-  EXPECT_EQ(again.model.rope.attention_factor, config.model.rope.attention_factor);
-  EXPECT_EQ(again.data.validation.at(0).weight, 0.3);
-}
-
-TEST(ConfigFile, TheEffectiveConfigHoldsEveryKeyThatHasAValue) {
-  Config config = parse(kMinimal);
-  const EffectiveConfig read = parse_config(to_yaml(config), "run.yaml", {}, 1);
-  for (const Field& field : fields_of(config)) {
-    if (text_of(field.value).empty()) continue;
-    EXPECT_TRUE(read.origins.at(field.key).starts_with("run.yaml:")) << field.key;
-  }
-}
-
-TEST(ConfigFile, EachValueIsShownWithItsOrigin) {
-  const std::vector<std::string> settings = {"run.seed=5"};
-  const std::string yaml = to_yaml_with_origins(parse_config(
-      kMinimal + "model:\n  family: llama\n  num_layers: 2\n", "run.yaml", settings, 1));
-  for (const std::string line :
-       {"  num_layers: 2  # run.yaml:7:15\n", "  norm: rmsnorm  # preset llama\n",
-        "  hidden_size: 768  # default\n", "  seed: 5  # --set run.seed=5\n",
-        "  num_kv_heads: 12  # from model.num_heads\n",
-        "  decay_steps: 10  # from train.steps\n"}) {
-    EXPECT_NE(yaml.find(line), std::string::npos) << line << "in\n" << yaml;
-  }
-  EXPECT_EQ(mistakes_of(yaml), "") << "comments and all, it is a valid file";
-}
-
-TEST(ConfigFile, AFileThatCannotBeReadIsNamedWithTheCause) {
-  const auto cause = [](const std::string& path) -> std::string {
-    try {
-      load_config(path, {}, 1);
-      return "";
-    } catch (const ConfigError& error) {
-      return error.what();
-    }
-  };
-  EXPECT_EQ(cause("no/such.yaml"),
-            "no/such.yaml: cannot read the configuration: No such file or directory");
-  EXPECT_EQ(cause(testing::TempDir()),
-            testing::TempDir() + ": cannot read the configuration: Is a directory");
-}
-
 }  // namespace
-}  // namespace redspine
+}  // namespace redspine::testing

@@ -139,6 +139,88 @@ TEST_F(DataCommands, ReadsStandardInputAndCompressedFiles) {
   EXPECT_EQ(read("piped.bin"), read("plain.bin"));
 }
 
+TEST_F(DataCommands, OfOneProcessAreRefusedOnSeveralRanks) {
+  for (const std::string command : {"tokenize", "trace", "checkpoint inspect", "checkpoint diff",
+                                    "checkpoint import", "checkpoint export"}) {
+    const std::string words = command + " " + path("text") + " --output " + path("t");
+    const Result refused = on_ranks(2, words);
+    EXPECT_EQ(refused.exit_code, 2) << refused.output;
+    EXPECT_EQ(count(refused.output, "redspine: " + command +
+                                        ": is for one process, and was started as 2 "
+                                        "(OMPI_COMM_WORLD_SIZE is 2); start it once, without "
+                                        "mpirun: redspine " +
+                                        command + " ...\n"),
+              1)
+        << refused.output;
+  }
+  EXPECT_FALSE(std::filesystem::exists(path("t.bin")));
+  const std::string words = "tokenize " + path("text") + " --output " + path("t");
+  const Result step = shell("SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=4 " REDSPINE_BINARY " " + words);
+  EXPECT_EQ(step.exit_code, 2);
+  EXPECT_EQ(count(step.output,
+                  "was started as 4 (SLURM_STEP_NUM_TASKS is 4); start it once, "
+                  "without srun"),
+            1)
+      << step.output;
+  // Slurm's tasks are then those that start Open MPI's ranks.
+  EXPECT_EQ(
+      shell("OMPI_COMM_WORLD_SIZE=1 SLURM_STEP_NUM_TASKS=4 " REDSPINE_BINARY " " + words).exit_code,
+      0);
+  EXPECT_EQ(on_ranks(1, words).exit_code, 0);
+}
+
+TEST_F(DataCommands, WritingOneOutputAtTheSameTimeAreKeptApart) {
+  // The first one waits for its input while the second runs.
+  const auto run_two = [&](const std::string& first, const std::string& partial,
+                           const std::string& second) {
+    return shell(
+        fmt::format("cd {0} && rm -f p && mkfifo p && {{ {1} {2} <p & }} && exec 3>p && "
+                    "while [ ! -e {3} ]; do sleep 0.02; done && {{ {1} {4} text; echo "
+                    "second: $?; }} && cat text >&3 && exec 3>&- && wait $! && echo first: "
+                    "done",
+                    path(""), REDSPINE_BINARY, first, partial, second));
+  };
+  const auto expect_refused = [](const Result& result, const std::string& mistake) {
+    EXPECT_EQ(count(result.output, mistake + ": another process is writing it"), 1)
+        << result.output;
+    EXPECT_EQ(count(result.output, "second: 2\n"), 1) << result.output;
+    EXPECT_EQ(count(result.output, "first: done\n"), 1) << result.output;
+  };
+  write("text", read("text"));
+  expect_refused(run_two("tokenize - --output t", "t.bin.partial", "tokenize --output t"),
+                 "--output: t.bin");
+  EXPECT_EQ(std::filesystem::file_size(path("t.bin")), 2 * (read("text").size() + 1));
+  const std::string train = " --train-bpe --vocab-size 300 --save-tokenizer ";
+  expect_refused(
+      run_two("tokenize -" + train + "a.json", "a.json.partial", "tokenize" + train + "a.json"),
+      "--save-tokenizer: a.json");
+  EXPECT_TRUE(std::filesystem::exists(path("a.json")));
+}
+
+TEST_F(DataCommands, InAFolderOfTheirInputsDoNotReadTheirOwnFiles) {
+  std::filesystem::create_directory(path("corpus"));
+  write("corpus/text", read("text"));
+  const std::string words = fmt::format(
+      "tokenize {0} --train-bpe --vocab-size 300 --save-tokenizer {0}/tokenizer.json --output "
+      "{0}/tok",
+      path("corpus"));
+  ASSERT_EQ(redspine(words).exit_code, 0);
+  const std::string tokens = read("corpus/tok.bin");
+  const Result again = redspine(words);
+  ASSERT_EQ(again.exit_code, 0) << again.output;
+  EXPECT_EQ(read("corpus/tok.bin"), tokens);
+  EXPECT_NE(again.output.find("3 files left out of the inputs, being this command's own: " +
+                              path("corpus/tok.bin")),
+            std::string::npos)
+      << again.output;
+  const Result only =
+      redspine(fmt::format("tokenize '{0}/t*' --tokenizer {0}/tokenizer.json "
+                           "--output {0}/tok",
+                           path("corpus")));
+  EXPECT_EQ(only.exit_code, 0) << only.output;
+  EXPECT_EQ(read("corpus/tok.bin"), tokens);
+}
+
 TEST_F(DataCommands, VerifyHasHonestExitCodes) {
   ASSERT_EQ(redspine(fmt::format("tokenize {} --output {}", path("text"), path("t"))).exit_code, 0);
   const std::string verify = "tokenize --verify " + path("t");
@@ -195,6 +277,7 @@ TEST_F(DataCommands, MemoryOfTokenizingDoesNotGrowWithTheText) {
   const std::string commands[] = {
       "tokenize --threads 2 --output {0}.tokens {0}",
       "tokenize --threads 2 --document-separator '' --output {0}.tokens {0}",
+      "tokenize --threads 2 --output {0}.tokens {0}.tar",
       "tokenize --threads 2 --train-bpe --vocab-size 400 --save-tokenizer {0}.json {0}"};
   for (const std::string& command : commands) {
     const auto run = [&](const std::string& name) {
@@ -204,6 +287,10 @@ TEST_F(DataCommands, MemoryOfTokenizingDoesNotGrowWithTheText) {
     };
     write("small", words_of(4 * kMegabyte));
     write("large", words_of(kLarge));
+    for (const char* name : {"small", "large"}) {
+      ASSERT_EQ(shell(fmt::format("cd {} && tar -cf {}.tar {}", path(""), name, name)).exit_code,
+                0);
+    }
     const std::int64_t before = run("small");
     EXPECT_LT(run("large") - before, static_cast<std::int64_t>(kLarge / 4)) << command;
   }

@@ -127,7 +127,7 @@ TEST(EvaluateCommand, MistakesAreNamed) {
   expect_mistake(evaluate("--format xml"), "--format: ");
   expect_mistake(evaluate("--sequence-length 33"), "--sequence-length: is 33; legal: 1 to 32");
   expect_mistake(evaluate("--batch-size 0"), "--batch-size: is 0; legal: 1 to ");
-  expect_mistake(evaluate("--tensor 2"), "--tensor: is 2; legal for 1 ranks and 4 heads: 1");
+  expect_mistake(evaluate("--tensor 2"), "--tensor: is 2; legal for 1 rank and 4 heads: 1");
   expect_mistake(evaluate("--tokenizer words"), "--tokenizer: words: ");
   const std::string theirs = fresh("theirs");
   write_model(theirs, {.config = small_model(Family::gpt2, 61)});

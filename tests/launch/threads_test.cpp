@@ -97,6 +97,20 @@ TEST(Threads, RanksThatMpirunBoundToFewCpusAreWarnedOf) {
   EXPECT_TRUE(warnings_of({bound_rank({0, 1, 2, 3}), bound_rank({4, 5, 6, 7})}).empty());
 }
 
+TEST(Threads, RanksThatOpenMpBindsToTheSameCpusAreWarnedOf) {
+  const auto binding = [](std::vector<int> cpus) {
+    RankCpus rank = rank_on("a", std::move(cpus));
+    rank.is_binding_threads = true;
+    return rank;
+  };
+  const auto warnings_of = [](const std::vector<RankCpus>& ranks) {
+    return plan_threads(ranks).warnings;
+  };
+  EXPECT_EQ(warnings_of({binding({0, 1}), binding({0, 1})}).size(), 1U);
+  EXPECT_TRUE(warnings_of({binding({0, 1}), binding({2, 3})}).empty()) << "bound apart";
+  EXPECT_TRUE(warnings_of({binding({0, 1})}).empty()) << "alone";
+}
+
 // In a child, which mpirun's rank is: bound to one CPU of those that its parent has.
 TEST(Threads, ARankKnowsTheCpusOfMpirun) {
   const std::vector<int> all = this_rank_cpus().cpus;
@@ -119,6 +133,7 @@ TEST(Threads, ADescriptionSurvivesTheExchange) {
   for (const double quota : {kUnlimited, 1.5}) {
     RankCpus rank = rank_on("node07.cluster", {3, 5, 1027}, quota, 7);
     rank.num_launcher_cpus = 16;
+    rank.is_binding_threads = true;
     EXPECT_EQ(RankCpus::from_string(rank.to_string()), rank);
   }
 }

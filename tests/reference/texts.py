@@ -60,10 +60,12 @@ def texts_of(rng, parts, count):
     return ["".join(rng.choices(parts, k=rng.randint(1, 12))) for _ in range(count)]
 
 
-def every_code_point_around(name):
-    """The name between every two code points, alone and beside a space."""
-    blocks = [ALL_CODE_POINTS[i : i + 256] for i in range(0, len(ALL_CODE_POINTS), 256)]
-    return ["".join(f"{c}{name} {name}{c} " for c in map(chr, block)) for block in blocks]
+def every_code_point_around(names):
+    """Each of the names between two of every code point, alone and beside a space."""
+    # Short ones: the time that `tokenizers` take for a name grows with the text before it.
+    blocks = [ALL_CODE_POINTS[i : i + 16] for i in range(0, len(ALL_CODE_POINTS), 16)]
+    pattern = "".join(f"{{0}}{name} {name}{{0}}" for name in names)
+    return ["".join(pattern.format(chr(c)) for c in block) for block in blocks]
 
 
 def every_code_point():

@@ -153,11 +153,12 @@ class TokenizerTest(unittest.TestCase):
                     self.assertEqual(our_ids, their_ids, (number, option, document))
 
     def test_every_code_point_beside_added_tokens(self):
-        for option in ("single_word", "lstrip", "rstrip"):
-            tokenizer = tool.huggingface_gpt2()
-            tokenizer.add_tokens([AddedToken("<x>", normalized=False, **{option: True})])
-            documents = texts.every_code_point_around("<x>")
-            self.expect_huggingface(self.saved(tokenizer, option), tokenizer, documents)
+        tokenizer = tool.huggingface_gpt2()
+        options = {"<x>": "single_word", "<l>": "lstrip", "<r>": "rstrip"}
+        for name, option in options.items():
+            tokenizer.add_tokens([AddedToken(name, normalized=False, **{option: True})])
+        documents = texts.every_code_point_around(options)
+        self.expect_huggingface(self.saved(tokenizer, "beside"), tokenizer, documents)
 
     def test_names_of_special_tokens_where_asked(self):
         documents = ["<|endoftext|>", "a<|endoftext|> b<|endoftext|><|endoftext|>\n", "<|endoftext"]

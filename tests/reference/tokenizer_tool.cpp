@@ -132,7 +132,8 @@ void train(const Arguments& arguments) {
              [&](std::string_view document) { trainer.count(document); });
     model = trainer.train();
   });
-  save_tokenizer_json(model, arguments.at(4));
+  PartialFile file(arguments.at(4), "");
+  save_tokenizer_json(model, file);
 }
 
 void run(const Arguments& arguments) {

@@ -69,6 +69,20 @@ TEST(Console, TheTimeLeftFollowsTheStepsLeft) {
   EXPECT_NE(shown(first).find("left 33:18"), std::string::npos) << shown(first);
 }
 
+TEST(Console, TheTimeLeftIsThatOfSingleStepsWhereALineIsOfSeveral) {
+  StepReport line = report();
+  line.step = 991;
+  line.seconds = 20.0;
+  line.num_steps = 10;
+  EXPECT_NE(shown(line).find("left 00:18"), std::string::npos) << shown(line);
+}
+
+TEST(Console, WhatIsSaidMovesNoCursor) {
+  ::testing::internal::CaptureStdout();
+  Console(10).say("saved runs/\x1b[2J/step_00000001");
+  EXPECT_EQ(::testing::internal::GetCapturedStdout(), "saved runs/\\x1b[2J/step_00000001\n");
+}
+
 TEST(Console, AValidationIsAWholeLineWithItsPerplexity) {
   ::testing::internal::CaptureStdout();
   {

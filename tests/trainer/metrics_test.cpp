@@ -75,6 +75,23 @@ TEST_F(MetricsFile, ATrainingLineHasTheKeysOfTheInterfaceInItsOrder) {
   EXPECT_TRUE(line.at("mfu").is_null());
 }
 
+TEST(StepReport, ALineForSeveralStepsHasTheTimesOfAllOfThem) {
+  StepReport first = step_report();  // half a second at 8192 tokens/s
+  StepReport second = step_report();
+  second.step = 4;
+  second.tokens += 4096;
+  second.seconds = 1.5;
+  second.tokens_per_second = 4096 / 1.5;
+  second.tflops_per_rank = 0.03125 / 1.5;
+  const StepReport line = with_times_of(first, second);
+  EXPECT_EQ(line.step, 4);
+  EXPECT_EQ(line.tokens, 16'384);
+  EXPECT_EQ(line.seconds, 2.0);
+  EXPECT_EQ(line.num_steps, 2);
+  EXPECT_DOUBLE_EQ(line.tokens_per_second, 8192 / 2.0);
+  EXPECT_DOUBLE_EQ(line.tflops_per_rank, 0.0625 / 2.0);
+}
+
 TEST_F(MetricsFile, AValidationLineHasTheKeysOfTheInterfaceInItsOrder) {
   MetricsLog(path_.string(), TrainConfig{}, std::nullopt)
       .write(ValidationReport{.step = 9, .loss = 2.5, .tokens = 77});
@@ -145,6 +162,15 @@ TEST_F(MetricsFile, ALineIsThereAsSoonAsItIsWritten) {
   log.write(ValidationReport{.step = 3, .loss = 1.0, .tokens = 1});
   const std::string both = text();
   EXPECT_EQ(std::count(both.begin(), both.end(), '\n'), 2);
+}
+
+TEST_F(MetricsFile, ALineOfAnotherKindOrTypeIsNoReasonToFail) {
+  const std::string odd = R"({"kind":5,"step":3}
+{"kind":"train","step":3,"applied":"yes"}
+)";
+  std::ofstream(path_) << odd << "[1]\n{\"step\":\"3\"}\n";
+  MetricsLog(path_.string(), TrainConfig{.steps = 8}, 5).sync();
+  EXPECT_EQ(text(), odd);
 }
 
 TEST_F(MetricsFile, AResumedFileIsThatOfAnUninterruptedRun) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -102,6 +103,26 @@ TEST_F(NonFinite, BiasCorrectionCountsUpdatesNotSteps) {
     longest = std::max(longest, std::abs(static_cast<double>(after[i] - before[i])));
   }
   EXPECT_NEAR(longest / config.optimizer.learning_rate, 1.0, 0.01);
+}
+
+TEST_F(NonFinite, AStopAmidSkippedStepsGoesBackToTheLastGoodCheckpoint) {
+  const std::string folder = run_directory(config.run) + "/checkpoints";
+  const auto path_of = [&](std::int64_t step) { return CheckpointStore(folder, "").path_of(step); };
+  if (world().rank() == 0) {
+    for (const std::int64_t step : {1, 2}) std::filesystem::create_directories(path_of(step));
+  }
+  world().barrier();
+  // Step 2 was the last that was applied, and saved; nothing is known of what it made.
+  RunCase run(config, world(), {.step = 5, .num_updates = 2, .num_skipped_in_a_row = 3});
+  const StopSignals signals;
+  if (world().rank() == world().size() - 1) raise(SIGTERM);
+  EXPECT_EQ(run_to_end(run), RunEnd::stopped);
+  EXPECT_EQ(run.trainer.step(), 5);
+  world().barrier();
+  EXPECT_TRUE(std::filesystem::exists(path_of(1)));
+  EXPECT_FALSE(std::filesystem::exists(path_of(2)));
+  EXPECT_TRUE(std::filesystem::exists(path_of(2) + ".aside-1"));
+  EXPECT_FALSE(std::filesystem::exists(path_of(5)));
 }
 
 TEST_F(NonFinite, ARunStopsAfterTenSkippedStepsInARow) {

@@ -9,12 +9,12 @@
 namespace redspine {
 namespace {
 
-// An allocation of so many seconds from now on.
 class Allocation {
  public:
-  explicit Allocation(std::int64_t seconds) {
-    setenv("SLURM_JOB_END_TIME", std::to_string(std::time(nullptr) + seconds).c_str(), 1);
-  }
+  /// Of so many seconds from now on.
+  explicit Allocation(std::int64_t seconds)
+      : Allocation(std::to_string(std::time(nullptr) + seconds)) {}
+  explicit Allocation(const std::string& end) { setenv("SLURM_JOB_END_TIME", end.c_str(), 1); }
   Allocation(const Allocation&) = delete;
   Allocation& operator=(const Allocation&) = delete;
   ~Allocation() { unsetenv("SLURM_JOB_END_TIME"); }
@@ -38,11 +38,25 @@ TEST(RequestWatch, LeavesRoomForAStepAndASaveBeforeTheEndOfTheAllocation) {
 
 TEST(RequestWatch, RanksButTheFirstLeaveTheClockToItUnlessTheyAreAsked) {
   const StopSignals signals;
-  const Allocation allocation(0);
+  const Allocation allocation(1000);
   RequestWatch watch("/nowhere", 1, signals);
+  watch.step_took(1000.0);
   EXPECT_FALSE(is_at_its_end(watch));
   EXPECT_TRUE(watch.is_stop_asked());
   EXPECT_TRUE(is_at_its_end(watch)) << "what was seen stays";
+}
+
+TEST(RequestWatch, AnAllocationThatHasEndedBeforeTheStartIsWarnedOfAndNotGoneBy) {
+  const StopSignals signals;
+  for (const std::string& end : {std::to_string(std::time(nullptr) - 60), std::string("unknown")}) {
+    const Allocation allocation(end);
+    RequestWatch watch("/nowhere", 0, signals);
+    EXPECT_FALSE(is_at_its_end(watch)) << end;
+    EXPECT_NE(watch.warning().find("SLURM_JOB_END_TIME is \"" + end + '"'), std::string::npos)
+        << watch.warning();
+  }
+  const Allocation allocation(1000);
+  EXPECT_EQ(RequestWatch("/nowhere", 0, signals).warning(), "");
 }
 
 }  // namespace

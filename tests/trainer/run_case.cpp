@@ -60,7 +60,7 @@ RunCase::RunCase(const Config& run_config, const RankGroup& ranks, const Trainin
       data(config),
       trainer(config, data, ranks, *device, progress) {}
 
-void run_to_end(RunCase& run) {
+RunEnd run_to_end(RunCase& run) {
   const std::string directory = run_directory(run.config.run);
   const CheckpointStore store(directory + "/checkpoints", "0123456789abcdef");
   if (world().rank() == 0) std::filesystem::create_directories(store.folder());
@@ -69,9 +69,10 @@ void run_to_end(RunCase& run) {
                         store, run.trainer.mesh(), run.trainer.model().parameters(), *run.device);
   const StopSignals signals;
   RequestWatch watch(directory, world().rank(), signals);
-  run_training(run.trainer, run.config,
-               {.run_id = store.run_id(), .settings = {}, .resumed = std::nullopt},
-               {.saver = saver, .watch = watch});
+  return run_training(
+      run.trainer, run.config,
+      {.run_id = store.run_id(), .settings = {}, .data = {}, .resumed = std::nullopt},
+      {.saver = saver, .store = store, .watch = watch});
 }
 
 std::vector<float> RunCase::parameters() {

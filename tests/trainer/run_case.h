@@ -7,6 +7,7 @@
 
 #include "tests/support/mpi_main.h"
 #include "trainer/trainer.h"
+#include "trainer/training_run.h"
 
 namespace redspine::testing {
 
@@ -38,6 +39,6 @@ struct RunCase {
 };
 
 /// The whole run, as the command makes it, into its directory, which exists. Collective.
-void run_to_end(RunCase& run);
+RunEnd run_to_end(RunCase& run);
 
 }  // namespace redspine::testing

@@ -111,5 +111,60 @@ TEST(Schedule, IsBetweenZeroAndOneAndJumpsNowhere) {
   }
 }
 
+Config run(const ScheduleConfig& schedule, std::int64_t steps) {
+  Config config;
+  config.schedule = schedule;
+  config.train.steps = steps;
+  config.optimizer.learning_rate = 1e-3;
+  return config;
+}
+
+/// "KEY: TEXT", a line a warning.
+std::string warnings(const ScheduleConfig& schedule, std::int64_t steps) {
+  return ConfigError(schedule_warnings(run(schedule, steps))).what();
+}
+
+TEST(Schedule, IsSaidInALine) {
+  EXPECT_EQ(describe_schedule(run(schedule(ScheduleKind::cosine), 110)),
+            "learning rate: 10 warm-up steps to 0.001, then cosine to 0.0001 at step 110\n");
+  EXPECT_EQ(describe_schedule(run({.kind = ScheduleKind::constant, .warmup_steps = 1}, 5)),
+            "learning rate: 1 warm-up step to 0.001, then constant\n");
+  EXPECT_EQ(describe_schedule(run({.kind = ScheduleKind::linear, .warmup_steps = 0}, 5)),
+            "learning rate: 0.001, linear to 0.0001 at step 19560\n");
+}
+
+TEST(Schedule, OfAWholeRunIsNoReasonToWarn) {
+  for (const ScheduleKind kind : kKinds) {
+    EXPECT_EQ(warnings(schedule(kind), 110), "");
+    EXPECT_EQ(warnings(schedule(kind), 50), "");
+    EXPECT_EQ(warnings({.kind = kind, .warmup_steps = 0, .decay_steps = 1}, 1), "");
+  }
+  EXPECT_EQ(warnings({.kind = ScheduleKind::constant, .warmup_steps = 5, .decay_steps = 5}, 50),
+            "");
+}
+
+TEST(Schedule, AWarmUpThatTheRunDoesNotLiveToSeeIsWarnedOf) {
+  EXPECT_EQ(warnings({.warmup_steps = 700, .decay_steps = 20}, 20),
+            "schedule.warmup_steps: is 700 in a run of 20 steps: the learning rate only rises, to "
+            "2.86e-05, 2.9% of optimizer.learning_rate");
+}
+
+TEST(Schedule, AWarmUpAsLongAsTheScheduleIsWarnedOf) {
+  EXPECT_EQ(warnings({.warmup_steps = 20, .decay_steps = 20}, 20),
+            "schedule.warmup_steps: is 20, and schedule.decay_steps 20: the learning rate falls to "
+            "0.0001 at once when the warm-up ends");
+}
+
+TEST(Schedule, StepsBeyondTheScheduleAreWarnedOf) {
+  EXPECT_EQ(
+      warnings({.warmup_steps = 2, .decay_steps = 20}, 30),
+      "schedule.decay_steps: is 20 in a run of 30 steps: the learning rate stays at 0.0001 for "
+      "the 10 steps after it");
+  EXPECT_EQ(
+      warnings({.warmup_steps = 2, .decay_steps = 20, .min_ratio = 0.0}, 21),
+      "schedule.decay_steps: is 20 in a run of 21 steps: the learning rate stays at 0 for the "
+      "1 step after it, which trains nothing");
+}
+
 }  // namespace
 }  // namespace redspine

@@ -15,7 +15,8 @@ namespace {
 using Lines = std::vector<nlohmann::ordered_json>;
 
 struct Result {
-  Lines lines;  // of metrics.jsonl, without the times; rank 0 has them
+  Lines lines;                 // of metrics.jsonl, without the times; rank 0 has them
+  std::vector<double> tokens;  // [training line] by its times: of how many it tells
   std::vector<float> parameters;
 };
 
@@ -25,7 +26,7 @@ Result run(const Config& config) {
   world().barrier();
   RunCase run_case(config);
   run_to_end(run_case);
-  Result result{.lines = {}, .parameters = run_case.parameters()};
+  Result result{.lines = {}, .tokens = {}, .parameters = run_case.parameters()};
   if (world().rank() != 0) return result;
   std::ifstream file(metrics_path(config.run));
   for (std::string line; std::getline(file, line);) {
@@ -33,6 +34,10 @@ Result run(const Config& config) {
     if (result.lines.back().at("kind") == "checkpoint") {
       result.lines.pop_back();  // says nothing of the trajectory
       continue;
+    }
+    if (result.lines.back().at("kind") == "train") {
+      result.tokens.push_back(result.lines.back().at("seconds").get<double>() *
+                              result.lines.back().at("tokens_per_second").get<double>());
     }
     for (const char* time : {"seconds", "tokens_per_second", "tflops_per_rank"}) {
       result.lines.back().erase(time);
@@ -102,6 +107,12 @@ TEST_P(Trajectory, DoesNotDependOnTheLogInterval) {
   if (world().rank() != 0) return;
   // The first step, every fourth, and the last.
   EXPECT_EQ(text_of(some.lines), text_of({all.lines[0], all.lines[3], all.lines[5]}));
+  // Times are those since the line before, as the tokens are.
+  double tokens = 0.0;
+  for (std::size_t i = 0; i < some.lines.size(); ++i) {
+    tokens += some.tokens[i];
+    EXPECT_NEAR(tokens, some.lines[i].at("tokens").get<double>(), 1e-6) << "line " << i;
+  }
 }
 
 TEST_P(Trajectory, DoesNotDependOnTheMicroBatchSize) {

@@ -7,11 +7,13 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "data/file.h"
 #include "tensor/error.h"
 #include "trainer/checkpoint/files.h"
 #include "trainer/checkpoint/manifest.h"
 #include "trainer/checkpoint/model_directory.h"
 #include "trainer/checkpoint/model_json.h"
+#include "trainer/checkpoint/partial_folder.h"
 
 namespace redspine {
 namespace {
@@ -50,27 +52,16 @@ std::string normal_path(const std::string& path) {
   return text;
 }
 
-void check_output(const std::string& output, const std::string& partial) {
-  namespace fs = std::filesystem;
+void check_output(const std::string& output) {
   std::error_code failure;
-  if (fs::exists(output, failure) &&
-      !(fs::is_directory(output, failure) && fs::is_empty(output, failure))) {
+  const PathKind kind = look_at(output, "--output");
+  if (kind == PathKind::other ||
+      (kind == PathKind::folder && !std::filesystem::is_empty(output, failure))) {
     throw ConfigError("--output", fmt::format("{}: is there already; legal: a new directory or an "
                                               "empty one",
                                               output));
   }
-  if (fs::exists(partial, failure)) {
-    throw ConfigError("--output", fmt::format("{}: is there, from a command that was stopped or "
-                                              "still runs; delete it if it was stopped",
-                                              partial));
-  }
-  const fs::path parent = fs::path(output).parent_path();
-  if (parent.empty()) return;
-  fs::create_directories(parent, failure);
-  if (failure) {
-    throw ConfigError("--output", fmt::format("cannot make the directory {}: {}", parent.string(),
-                                              failure.message()));
-  }
+  prepare_output(output, "--output");
 }
 
 std::string config_json(const std::string& source, const ModelConfig& config, ElementType type) {
@@ -117,21 +108,10 @@ void check_fits(const std::vector<std::byte>& bytes, const std::vector<float>& v
   }
 }
 
-/// What cannot be deleted must not hide why it has to be.
-void drop(const std::string& folder) {
-  try {
-    remove_folder(folder);
-  } catch (const std::exception&) {
-    return;
-  }
-}
-
 class Converter {
  public:
-  Converter(const Conversion& conversion, std::string folder)
-      : conversion_(conversion),
-        folder_(std::move(folder)),
-        model_(open_model(conversion.source)) {}
+  Converter(const Conversion& conversion, const ModelDirectory& model, std::string folder)
+      : conversion_(conversion), model_(model), folder_(std::move(folder)) {}
 
   ConversionReport run() {
     write_tensors();
@@ -139,7 +119,7 @@ class Converter {
         config_json(conversion_.source, model_.config, type_of(model_.tensors.front())));
     for (const char* name : kCompanions) {
       const std::string path = conversion_.source + "/" + name;
-      if (!std::filesystem::exists(path)) continue;
+      if (!exists(path, "")) continue;
       add(name, read_text(path));
       report_.copied.emplace_back(name);
     }
@@ -192,8 +172,8 @@ class Converter {
   }
 
   const Conversion& conversion_;
+  const ModelDirectory& model_;
   std::string folder_;
-  ModelDirectory model_;
   Manifest manifest_;
   ConversionReport report_;
 };
@@ -202,19 +182,11 @@ class Converter {
 
 ConversionReport convert_model(const Conversion& conversion) {
   const std::string output = normal_path(conversion.output);
-  const std::string partial = output + ".partial";
-  check_output(output, partial);
-  Converter converter(conversion, partial);
-  make_folder(partial);
-  ConversionReport report;
-  try {
-    report = converter.run();
-    rename_path(partial, output);
-  } catch (...) {
-    drop(partial);
-    throw;
-  }
-  sync_folder_of(output);
+  check_output(output);
+  const ModelDirectory model = open_model(conversion.source);
+  PartialFolder folder(output, "--output");
+  ConversionReport report = Converter(conversion, model, folder.path()).run();
+  folder.publish();
   return report;
 }
 

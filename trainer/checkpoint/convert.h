@@ -30,8 +30,8 @@ struct ConversionReport {
 
 /// The directory appears whole or not at all. Holds one tensor at a time. Equal
 /// types keep every bit. ConfigError for a source that is no model or holds a number that is not
-/// finite, for a number too large for the type, and for an output that is there; Error where
-/// writing fails.
+/// finite, for a number too large for the type, and for an output that is there or that another
+/// process writes; Error where writing fails.
 ConversionReport convert_model(const Conversion& conversion);
 
 }  // namespace redspine

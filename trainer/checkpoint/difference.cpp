@@ -6,11 +6,11 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
-#include <filesystem>
 #include <limits>
 #include <set>
 #include <sstream>
 
+#include "data/file.h"
 #include "trainer/checkpoint/model_directory.h"
 #include "trainer/checkpoint/model_json.h"
 #include "trainer/checkpoint/training_json.h"
@@ -151,7 +151,7 @@ DirectoryDifference compare_directories(const std::string& first, const std::str
                   moments, result);
   }
   const auto has_record = [](const std::string& directory) {
-    return std::filesystem::exists(directory + "/training.json");
+    return exists(directory + "/training.json", "");
   };
   if (both_have("training.json", first, has_record(first), second, has_record(second), result)) {
     compare_progress(first, second, result);

@@ -63,10 +63,7 @@ std::vector<std::string> names_in(const std::string& path) {
 }
 
 void remove_folder(const std::string& path) {
-  for (const std::string& name : names_in(path)) {
-    const std::string file = fmt::format("{}/{}", path, name);
-    if (::unlink(file.c_str()) != 0) fail(file + ": deleting it");
-  }
+  for (const std::string& name : names_in(path)) remove_file(fmt::format("{}/{}", path, name));
   if (::rmdir(path.c_str()) != 0) fail(path + ": deleting the folder");
 }
 

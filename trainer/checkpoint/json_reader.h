@@ -65,6 +65,17 @@ class JsonReader {
     if (!value.is_object()) fail(key, value.dump(), "an object");
     return {value, fmt::format("{}: {}", path_, key)};
   }
+  std::vector<JsonReader> objects(const std::string& key) const {
+    const auto& list = at(key);
+    if (!list.is_array()) fail(key, list.dump(), "a list");
+    std::vector<JsonReader> readers;
+    for (const auto& value : list) {
+      const std::string place = fmt::format("{}[{}]", key, readers.size());
+      if (!value.is_object()) fail(place, value.dump(), "an object");
+      readers.push_back(JsonReader(value, fmt::format("{}: {}", path_, place)));
+    }
+    return readers;
+  }
   std::vector<std::string> keys() const {
     std::vector<std::string> names;
     for (const auto& item : object_.items()) names.push_back(item.key());

@@ -16,6 +16,8 @@
 namespace redspine {
 namespace {
 
+constexpr const char* kMissing = "does not exist";
+
 bool exists(const std::string& path) {
   std::error_code ignored;
   return std::filesystem::exists(path, ignored);
@@ -56,7 +58,7 @@ bool may_be_hub_name(const std::string& path) {
 std::string directory_problem(const std::string& path) {
   struct stat status = {};
   if (::stat(path.c_str(), &status) != 0) {
-    return errno == ENOENT ? "does not exist" : std::strerror(errno);
+    return errno == ENOENT ? kMissing : std::strerror(errno);
   }
   return S_ISDIR(status.st_mode) ? "" : "is no directory";
 }
@@ -72,7 +74,7 @@ void check_is_model_directory(const std::string& directory) {
   const std::string problem = directory_problem(directory);
   if (!problem.empty()) {
     std::string hint = form_hint(directory);
-    if (hint.empty() && !exists(directory) && may_be_hub_name(directory)) {
+    if (hint.empty() && problem == kMissing && may_be_hub_name(directory)) {
       hint = fmt::format(
           "; a model of the Hugging Face hub is not fetched from here: `hf download "
           "{} --local-dir DIR` does, then give DIR",

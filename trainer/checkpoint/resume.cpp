@@ -1,28 +1,12 @@
 #include "trainer/checkpoint/resume.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
-#include <algorithm>
-#include <sstream>
-
-#include "parallel/failure.h"
+#include "tensor/error.h"
+#include "trainer/checkpoint/sight.h"
 
 namespace redspine {
 namespace {
-
-// As rank 0 sees the folder: file systems may show another rank something older.
-std::vector<std::int64_t> agreed_steps(const CheckpointStore& store, const RankGroup& world) {
-  std::vector<std::int64_t> steps;
-  run_together(world, [&] {
-    if (world.rank() == 0) steps = store.steps();
-  });
-  const std::vector<std::string> texts = world.all_gather(fmt::format("{}", fmt::join(steps, " ")));
-  std::istringstream text(texts.front());
-  steps.clear();
-  for (std::int64_t step = 0; text >> step;) steps.push_back(step);
-  return steps;
-}
 
 // What is wrong with a checkpoint, or nothing and its record. Collective.
 std::vector<std::string> open_checkpoint(const std::string& directory, const ResumeOptions& options,
@@ -50,6 +34,7 @@ std::optional<ResumePoint> find_resume_point(const ResumeOptions& options,
   if (options.resume == "none") return std::nullopt;
   ResumePoint point;
   if (options.resume != "auto") {
+    check_same_directory(options.resume, "checkpoint.resume", world);
     const std::vector<std::string> problems =
         open_checkpoint(options.resume, options, world, point);
     Mistakes mistakes;
@@ -58,16 +43,30 @@ std::optional<ResumePoint> find_resume_point(const ResumeOptions& options,
     return point;
   }
   const std::vector<std::int64_t> steps = agreed_steps(store, world);
+  const auto skip = [&](const std::string& directory, const std::string& cause) {
+    if (world.rank() == 0) warn(fmt::format("skipped the checkpoint {}: {}", directory, cause));
+  };
+  std::optional<ResumePoint> doubtful;
   for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
     const std::string directory = store.path_of(*step);
+    check_same_directory(directory, "checkpoint.resume", world);
     const std::vector<std::string> problems = open_checkpoint(directory, options, world, point);
-    if (problems.empty()) return point;
-    if (world.rank() != 0) continue;
-    const std::size_t num_more = problems.size() - 1;
-    warn(fmt::format("skipped the checkpoint {}: {}{}", directory, problems.front(),
-                     num_more == 0 ? "" : fmt::format(" (and {} more)", num_more)));
+    if (!problems.empty()) {
+      const std::size_t num_more = problems.size() - 1;
+      skip(directory, num_more == 0 ? problems.front()
+                                    : fmt::format("{} (and {} more)", problems.front(), num_more));
+      continue;
+    }
+    if (point.record.progress.num_skipped_in_a_row == 0) return point;
+    skip(directory, fmt::format("it was saved after {} steps whose gradient was not finite",
+                                point.record.progress.num_skipped_in_a_row));
+    if (!doubtful) doubtful = point;
   }
-  return std::nullopt;
+  if (doubtful || steps.empty()) return doubtful;
+  throw ConfigError("checkpoint.resume",
+                    fmt::format("none of the {} checkpoints in {} can be used, and nothing was "
+                                "changed; checkpoint.resume=none starts anew and sets them aside",
+                                steps.size(), store.folder()));
 }
 
 }  // namespace redspine

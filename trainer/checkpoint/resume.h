@@ -23,10 +23,12 @@ struct ResumeOptions {
   KeepGoing keep_going = {};
 };
 
-/// auto: the newest checkpoint of the store that verifies; `warn` is told, on rank 0, of each that
-/// is skipped and why. A directory that is missing or damaged is a ConfigError on every rank
-/// ("checkpoint.resume"). none, or nothing to resume from: nothing. Cut short on any rank, it
-/// returns what nobody has verified.
+/// auto: the newest checkpoint of the store that verifies, before any that was saved while steps
+/// were skipped; `warn` is told, on rank 0, of each that is skipped and why. ConfigError on every
+/// rank
+/// ("checkpoint.resume"): a directory that is missing or damaged, a store of which no checkpoint
+/// verifies, and ranks that see different files. none, or an empty store: nothing. Cut short on
+/// any rank, it returns what nobody has verified.
 std::optional<ResumePoint> find_resume_point(const ResumeOptions& options,
                                              const CheckpointStore& store, const RankGroup& world,
                                              const std::function<void(const std::string&)>& warn);

@@ -8,7 +8,9 @@
 
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <csignal>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <sstream>
@@ -18,22 +20,30 @@
 namespace redspine {
 namespace {
 
-// What a lock file says: "HOST PROCESS SLURM_JOB", the last "-" outside of Slurm.
+// What a lock file says: "HOST PROCESS SLURM_JOB SLURM_RESTARTS SLURM_STEP", the words about Slurm
+// "-" outside of it.
 struct Holder {
   std::string host;
   pid_t process = 0;
   std::string slurm_job = "-";
+  std::string slurm_restarts = "-";  // of the job
+  std::string slurm_step = "-";      // "-" in the job's script, too
 };
 
-std::string environment(const char* name) {
+std::string environment(const char* name, const char* otherwise = "-") {
   const char* value = std::getenv(name);
-  return value == nullptr || *value == '\0' ? "-" : value;
+  return value == nullptr || *value == '\0' ? otherwise : value;
 }
 
 Holder this_process() {
   std::array<char, 256> host{};
   if (::gethostname(host.data(), host.size() - 1) != 0) host = {"unknown"};
-  return {.host = host.data(), .process = ::getpid(), .slurm_job = environment("SLURM_JOB_ID")};
+  Holder self{.host = host.data(), .process = ::getpid()};
+  self.slurm_job = environment("SLURM_JOB_ID");
+  if (self.slurm_job == "-") return self;
+  self.slurm_restarts = environment("SLURM_RESTART_COUNT", "0");
+  self.slurm_step = environment("SLURM_STEP_ID");
+  return self;
 }
 
 Holder read_holder(int descriptor) {
@@ -42,17 +52,24 @@ Holder read_holder(int descriptor) {
   Holder holder;
   if (size > 0) {
     std::istringstream(std::string(text.data(), static_cast<std::size_t>(size))) >> holder.host >>
-        holder.process >> holder.slurm_job;
+        holder.process >> holder.slurm_job >> holder.slurm_restarts >> holder.slurm_step;
   }
   return holder;
+}
+
+std::string to_string(const Holder& holder) {
+  std::string text = fmt::format("process {} on {}", holder.process, holder.host);
+  if (holder.slurm_job != "-") text += fmt::format(" of Slurm job {}", holder.slurm_job);
+  if (holder.slurm_step != "-") text += fmt::format(", step {}", holder.slurm_step);
+  return text;
 }
 
 [[noreturn]] void refuse(const std::string& path, const Holder& holder) {
   throw ConfigError(
       "run.name",
-      fmt::format("another job is at work in this run's directory: process {} on {}; if that job "
-                  "is gone, delete {}",
-                  holder.process, holder.host, path));
+      fmt::format("another job is at work in this run's directory: {}; if that job is gone, delete "
+                  "{}",
+                  to_string(holder), path));
 }
 
 [[noreturn]] void fail(const std::string& path, const char* action) {
@@ -68,11 +85,23 @@ bool is_current(int descriptor, const std::string& path) {
          open_file.st_ino == named_file.st_ino && open_file.st_dev == named_file.st_dev;
 }
 
+/// Slurm starts a job again only after the end of its earlier start, on whichever host. Within one
+/// start nothing is over by its number: steps run side by side, as tasks of a step do.
+bool is_of_earlier_start(const Holder& holder, const Holder& self) {
+  if (self.slurm_job == "-" || holder.slurm_job != self.slurm_job) return false;
+  const auto number = [](const std::string& text) {
+    std::int64_t value = -1;  // a lock of a version that did not write it
+    std::from_chars(text.data(), text.data() + text.size(), value);
+    return value;
+  };
+  const std::int64_t before = number(holder.slurm_restarts);
+  return before >= 0 && before < number(self.slurm_restarts);
+}
+
 /// Nobody has the file locked as far as this host can tell; is the holder that it names dead?
 bool is_dead(const Holder& holder, const Holder& self, bool has_kernel_lock) {
   if (holder.host.empty()) return true;  // killed before it wrote its name
-  // Slurm starts a job again only after the end of its earlier start, on whichever host.
-  if (self.slurm_job != "-" && holder.slurm_job == self.slurm_job) return true;
+  if (is_of_earlier_start(holder, self)) return true;
   if (holder.host != self.host) return false;
   return has_kernel_lock || (::kill(holder.process, 0) != 0 && errno == ESRCH);
 }
@@ -93,14 +122,14 @@ RunLock::RunLock(const std::string& run_directory) : path_(run_directory + "/loc
     }
     if (is_current(descriptor_, path_)) {
       if (!holder.host.empty()) {
-        takeover_ = fmt::format("took over the lock of process {} on {}, which has ended",
-                                holder.process, holder.host);
+        takeover_ = fmt::format("took over the lock of {}, which has ended", to_string(holder));
       }
       break;
     }
     ::close(descriptor_);
   }
-  const std::string text = fmt::format("{} {} {}\n", self.host, self.process, self.slurm_job);
+  const std::string text = fmt::format("{} {} {} {} {}\n", self.host, self.process, self.slurm_job,
+                                       self.slurm_restarts, self.slurm_step);
   if (::ftruncate(descriptor_, 0) != 0 ||
       ::pwrite(descriptor_, text.data(), text.size(), 0) != static_cast<ssize_t>(text.size())) {
     ::close(descriptor_);

@@ -9,8 +9,8 @@ namespace redspine {
 class RunLock {
  public:
   /// Takes the lock. ConfigError ("run.name") where another job has it, with host and process. A
-  /// lock whose holder is dead (same host, or an earlier start of the same Slurm job) is taken
-  /// over; `takeover()` then says whose it was.
+  /// lock whose holder is dead (same host, or an earlier start of the same Slurm job, by its count
+  /// of restarts) is taken over; `takeover()` then says whose it was.
   explicit RunLock(const std::string& run_directory);
   RunLock(const RunLock&) = delete;
   RunLock& operator=(const RunLock&) = delete;

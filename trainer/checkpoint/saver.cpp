@@ -160,7 +160,7 @@ class CheckpointSaver::Work {
     write(tensors, record, fetch_from(device_));
     report.seconds = seconds_since(start);
     tell_published(report);
-    rotate(report.step);
+    rotate(record.progress);
     published_.back().stall_seconds = seconds_since(start);
   }
 
@@ -176,6 +176,11 @@ class CheckpointSaver::Work {
     if (has_failed_) std::rethrow_exception(failure_);
   }
 
+  void forget_failure() {
+    if (thread_.joinable()) thread_.join();
+    has_failed_ = false;
+  }
+
  private:
   void write_in_background(const TrainingTensors& tensors, const TrainingRecord& record,
                            SaveReport report, Clock::time_point start) {
@@ -183,7 +188,7 @@ class CheckpointSaver::Work {
       write(tensors, record, in_place);
       report.seconds = seconds_since(start);
       tell_published(report);
-      rotate(report.step);
+      rotate(record.progress);
     } catch (...) {
       failure_ = std::current_exception();
       has_failed_ = true;
@@ -273,13 +278,13 @@ class CheckpointSaver::Work {
   }
 
   // What goes, goes only once the new checkpoint has been read back.
-  void rotate(std::int64_t step) const {
-    std::vector<std::int64_t> superseded;
+  void rotate(const TrainingProgress& newest) const {
+    std::vector<std::string> superseded;
     run_together(world_, [&] {
-      if (world_.rank() == 0) superseded = store_.superseded(step, options_.retention);
+      if (world_.rank() == 0) superseded = store_.superseded(newest, options_.retention);
     });
     if (world_.sum(superseded.size()) == 0) return;
-    const std::string path = store_.path_of(step);
+    const std::string path = store_.path_of(newest.step);
     const auto problems = verify_checkpoint(path, Verification::from_medium, world_);
     if (!problems.empty()) {
       throw CollectiveError(
@@ -287,7 +292,7 @@ class CheckpointSaver::Work {
                       path, problems.front()));
     }
     run_together(world_, [&] {
-      for (const std::int64_t old : superseded) store_.remove(old);
+      for (const std::string& old : superseded) store_.remove(old);
     });
   }
 
@@ -348,5 +353,6 @@ void CheckpointSaver::save(const TrainingTensors& tensors, const TrainingRecord&
 std::vector<SaveReport> CheckpointSaver::take_published() { return work_->take_published(); }
 bool CheckpointSaver::has_failed() const { return work_->has_failed(); }
 void CheckpointSaver::wait() { work_->wait(); }
+void CheckpointSaver::forget_failure() { work_->forget_failure(); }
 
 }  // namespace redspine

@@ -49,6 +49,9 @@ class CheckpointSaver {
   bool has_failed() const;
   /// Returns once nothing is being written; throws what a save in the background failed with.
   void wait();
+  /// Returns once nothing is being written, and lets go of what a save failed with, so that there
+  /// can be another.
+  void forget_failure();
 
  private:
   class Work;

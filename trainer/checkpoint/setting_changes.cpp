@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <optional>
 #include <string_view>
 
 #include "trainer/checkpoint/model_json.h"
@@ -57,14 +59,30 @@ const Rule* rule_for(const std::string& key) {
   return rule == kRules.end() ? nullptr : &*rule;
 }
 
+constexpr const char* kUnset = "unset";  // no option has it as its value
+
 std::string value_of(const std::vector<Setting>& settings, const std::string& key) {
   const auto found = std::find_if(settings.begin(), settings.end(),
                                   [&key](const Setting& setting) { return setting.key == key; });
-  return found == settings.end() ? "none" : found->value;
+  return found == settings.end() ? kUnset : found->value;
 }
 
 bool asks_for_length(const ModelConfig& config) {
   return config.rope.scaling == RopeScaling::yarn || config.rope.scaling == RopeScaling::llama3;
+}
+
+/// Earlier versions wrote 1e-08 where this one writes 1.0e-08.
+bool is_same(const std::string& before, const std::string& after) {
+  if (before == after) return true;
+  const auto number_of = [](const std::string& text) -> std::optional<double> {
+    double number = 0.0;
+    const char* end = text.data() + text.size();
+    const auto result = std::from_chars(text.data(), end, number);
+    if (result.ec != std::errc() || result.ptr != end || text.find('e') == text.npos) return {};
+    return number;
+  };
+  const std::optional<double> number = number_of(before);
+  return number && number == number_of(after);
 }
 
 }  // namespace
@@ -76,7 +94,7 @@ std::vector<SettingChange> changed_settings(const std::vector<Setting>& before,
     const auto old = std::find_if(before.begin(), before.end(),
                                   [&](const Setting& s) { return s.key == setting.key; });
     // A checkpoint of an earlier version does not know every key.
-    if (old == before.end() || old->value == setting.value) continue;
+    if (old == before.end() || is_same(old->value, setting.value)) continue;
     const Rule* rule = rule_for(setting.key);
     if (rule == nullptr || rule->kind == Kind::silent) continue;
     changes.push_back({.key = setting.key,
@@ -102,7 +120,7 @@ std::vector<SettingChange> changed_options(const ModelConfig& before, const Mode
   const std::vector<Setting> old = model_options(before);
   std::vector<Setting> all = model_options(after);
   for (const Setting& setting : old) {
-    if (value_of(all, setting.key) == "none") all.push_back({setting.key, "none"});
+    if (value_of(all, setting.key) == kUnset) all.push_back({setting.key, kUnset});
   }
   for (const Setting& setting : all) {
     const std::string value = value_of(old, setting.key);

@@ -11,13 +11,13 @@
 #include "tensor/error.h"
 #include "trainer/checkpoint/files.h"
 #include "trainer/checkpoint/manifest.h"
-#include "trainer/checkpoint/training_json.h"
 
 namespace redspine {
 namespace {
 
 constexpr std::string_view kPrefix = "step_";
 constexpr std::size_t kNumDigits = 8;  // more where a step has more
+constexpr std::string_view kAside = ".aside-";
 
 bool exists(const std::string& path) {
   struct stat status = {};
@@ -34,6 +34,23 @@ std::optional<std::int64_t> step_of(std::string_view name) {
   if (failure != std::errc()) return std::nullopt;
   const bool is_our_spelling = fmt::format("{:0{}}", step, kNumDigits) == digits;
   return is_our_spelling ? std::optional(step) : std::nullopt;
+}
+
+/// What "step_00000500.aside-2" was, and which of that step it is; nothing for other names.
+struct Aside {
+  std::int64_t step;
+  int number;
+};
+
+std::optional<Aside> aside_of(std::string_view name) {
+  const std::size_t dot = std::min(name.find(kAside), name.size());
+  const auto step = step_of(name.substr(0, dot));
+  if (!step || dot == name.size()) return std::nullopt;
+  const std::string_view digits = name.substr(dot + kAside.size());
+  int number = 0;
+  const auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  if (failure != std::errc() || fmt::format("{}", number) != digits) return std::nullopt;
+  return Aside{*step, number};
 }
 
 std::string absolute(const std::string& path) {
@@ -82,34 +99,69 @@ void CheckpointStore::publish(std::int64_t step) const {
 std::string CheckpointStore::set_aside(std::int64_t step) const {
   const std::string path = path_of(step);
   int number = 1;
-  while (exists(fmt::format("{}.aside-{}", path, number))) ++number;
-  std::string target = fmt::format("{}.aside-{}", path, number);
+  while (exists(fmt::format("{}{}{}", path, kAside, number))) ++number;
+  std::string target = fmt::format("{}{}{}", path, kAside, number);
   rename_path(path, target);
   return target;
 }
 
-std::vector<std::int64_t> CheckpointStore::superseded(std::int64_t newest,
-                                                      const Retention& retention) const {
-  if (retention.keep == 0) return {};
-  const std::string resumed_from =
-      retention.resumed_from ? absolute(*retention.resumed_from) : std::string();
-  std::vector<std::int64_t> ours;
-  for (const std::int64_t step : steps()) {
-    if (step <= newest && is_ours_alone(step)) ours.push_back(step);
-  }
-  const std::size_t num_kept = std::min(static_cast<std::size_t>(retention.keep), ours.size());
-  ours.resize(ours.size() - num_kept);
-  std::erase_if(ours, [&](std::int64_t step) {
-    const bool stays = retention.keep_every > 0 && step % retention.keep_every == 0;
-    return stays || step == newest || absolute(path_of(step)) == resumed_from;
-  });
-  return ours;
+std::optional<std::int64_t> CheckpointStore::newest_before(std::int64_t step) const {
+  const std::vector<std::int64_t> all = steps();
+  const auto end = std::lower_bound(all.begin(), all.end(), step);
+  return end == all.begin() ? std::nullopt : std::optional(*std::prev(end));
 }
 
-void CheckpointStore::remove(std::int64_t step) const {
+std::vector<std::string> CheckpointStore::superseded(const TrainingProgress& newest,
+                                                     const Retention& retention) const {
+  if (retention.keep == 0) return {};
+  std::vector<std::int64_t> ours;
+  for (const std::int64_t step : steps()) {
+    if (step <= newest.step && is_ours_alone(path_of(step))) ours.push_back(step);
+  }
+  // The newest may turn out to be beyond repair at its first step.
+  const auto unproven = std::lower_bound(ours.begin(), ours.end(), newest.last_applied_step());
+  const std::int64_t newest_good = unproven == ours.begin() ? newest.step : *std::prev(unproven);
+  const std::size_t num_kept = std::min(static_cast<std::size_t>(retention.keep), ours.size());
+  std::vector<std::string> paths;
+  for (std::size_t i = 0; i + num_kept < ours.size(); ++i) {
+    const std::int64_t step = ours[i];
+    const bool stays = retention.keep_every > 0 && step % retention.keep_every == 0;
+    if (!stays && step != newest.step && step != newest_good) paths.push_back(path_of(step));
+  }
+  for (std::string& path : superseded_asides(ours, retention.keep))
+    paths.push_back(std::move(path));
+  if (retention.resumed_from) {
+    std::erase_if(paths, [resumed_from = absolute(*retention.resumed_from)](
+                             const std::string& path) { return absolute(path) == resumed_from; });
+  }
+  return paths;
+}
+
+std::vector<std::string> CheckpointStore::superseded_asides(const std::vector<std::int64_t>& ours,
+                                                            std::int64_t keep) const {
+  const std::vector<std::string> names = names_in(folder_);
+  std::vector<std::string> paths;
+  for (const std::string& name : names) {
+    const auto aside = aside_of(name);
+    if (!aside) continue;
+    const auto num_in_place = ours.end() - std::lower_bound(ours.begin(), ours.end(), aside->step);
+    const auto num_aside =
+        std::count_if(names.begin(), names.end(), [&aside](const std::string& other) {
+          const auto newer = aside_of(other);
+          return newer && newer->step == aside->step && newer->number > aside->number;
+        });
+    std::string path = folder_ + "/" + name;
+    if (num_in_place + num_aside >= keep && is_ours_alone(path)) paths.push_back(std::move(path));
+  }
+  return paths;
+}
+
+void CheckpointStore::remove(const std::string& path) const {
+  const std::string name = path.substr(path.rfind('/') + 1);
+  const auto step = step_of(std::string_view(name).substr(0, name.find('.')));
   // Under the name of an unfinished save it is complete for nobody, however far deleting gets.
-  const std::string partial = partial_path_of(step);
-  rename_path(path_of(step), partial);
+  const std::string partial = partial_path_of(*step);
+  rename_path(path, partial);
   remove_folder(partial);
 }
 
@@ -125,11 +177,11 @@ std::vector<std::string> CheckpointStore::remove_stale_partials() const {
   return removed;
 }
 
-bool CheckpointStore::is_ours_alone(std::int64_t step) const {
+bool CheckpointStore::is_ours_alone(const std::string& path) const {
   try {
-    const Manifest manifest = read_manifest(path_of(step));
-    if (read_training_record(path_of(step)).run_id != run_id_) return false;
-    const std::vector<std::string> names = names_in(path_of(step));
+    const Manifest manifest = read_manifest(path);
+    if (read_training_record(path).run_id != run_id_) return false;
+    const std::vector<std::string> names = names_in(path);
     return std::all_of(names.begin(), names.end(), [&manifest](const std::string& name) {
       return name == kManifestName || manifest.files.contains(name);
     });

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "trainer/checkpoint/training_json.h"
+
 namespace redspine {
 
 /// What rotation keeps.
@@ -37,16 +39,23 @@ class CheckpointStore {
   /// Renames step_N to step_N.aside-K, so that it is lost to nobody and in nobody's way.
   /// Returns the new path.
   std::string set_aside(std::int64_t step) const;
-  /// What `retention` does not keep of the checkpoints up to `newest`. Leaves out whatever another
-  /// run wrote, and folders that hold anything foreign.
-  std::vector<std::int64_t> superseded(std::int64_t newest, const Retention& retention) const;
-  /// Deletes a checkpoint.
-  void remove(std::int64_t step) const;
+  /// Of the checkpoints that are older than `step`, the newest.
+  std::optional<std::int64_t> newest_before(std::int64_t step) const;
+  /// Paths of what `retention` does not keep, now that `newest` is saved: of the checkpoints up to
+  /// it, and of those set aside, which go when `keep` newer ones have come as far. Leaves out
+  /// the newest checkpoint after which a step was applied, whatever another run wrote, and folders
+  /// that hold anything foreign.
+  std::vector<std::string> superseded(const TrainingProgress& newest,
+                                      const Retention& retention) const;
+  /// Deletes a checkpoint, in its place or set aside.
+  void remove(const std::string& path) const;
   /// Deletes what unfinished saves of this run left behind; returns their paths.
   std::vector<std::string> remove_stale_partials() const;
 
  private:
-  bool is_ours_alone(std::int64_t step) const;
+  bool is_ours_alone(const std::string& path) const;
+  std::vector<std::string> superseded_asides(const std::vector<std::int64_t>& ours,
+                                             std::int64_t keep) const;
 
   std::string folder_;
   std::string run_id_;

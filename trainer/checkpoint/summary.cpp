@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <limits>
 
+#include "data/file.h"
 #include "trainer/checkpoint/model_directory.h"
 #include "trainer/checkpoint/model_json.h"
 
@@ -93,7 +93,7 @@ CheckpointSummary summarize(const std::string& directory) {
       summary.tensor_bytes += place.entry->bytes();
     }
   }
-  if (std::filesystem::exists(directory + "/training.json")) {
+  if (exists(directory + "/training.json", "")) {
     summary.training = read_training_record(directory);
   }
   return summary;

@@ -21,12 +21,30 @@ std::optional<double> optional_real(const JsonReader& reader, const std::string&
   return reader.real(key);
 }
 
+nlohmann::ordered_json files_to_json(const std::vector<FileFingerprint>& files) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const FileFingerprint& file : files) {
+    list.push_back({{"path", file.path}, {"bytes", file.num_bytes}, {"hash", file.hash}});
+  }
+  return list;
+}
+
 std::int64_t count(const JsonReader& reader, const std::string& key, std::int64_t minimum = 0) {
   const std::int64_t value = reader.integer(key);
   if (value < minimum) {
     reader.fail(key, fmt::format("{}", value), fmt::format("at least {}", minimum));
   }
   return value;
+}
+
+std::vector<FileFingerprint> files_from_json(const JsonReader& reader, const std::string& key) {
+  std::vector<FileFingerprint> files;
+  for (const JsonReader& file : reader.objects(key)) {
+    files.push_back({.path = file.string("path"),
+                     .num_bytes = count(file, "bytes"),
+                     .hash = file.string("hash")});
+  }
+  return files;
 }
 
 }  // namespace
@@ -47,7 +65,10 @@ std::string training_to_json(const TrainingRecord& record) {
       {"layout", {{"data", record.num_data_ranks}, {"tensor", record.num_tensor_ranks}}},
       {"metrics",
        {{"loss", number(record.loss)}, {"validation_loss", number(record.validation_loss)}}},
-      {"config", settings}};
+      {"config", settings},
+      {"data",
+       {{"train", files_to_json(record.data.training)},
+        {"validation", files_to_json(record.data.validation)}}}};
   return json.dump(1) + "\n";
 }
 
@@ -70,11 +91,17 @@ TrainingRecord training_from_json(std::string_view json, const std::string& path
       .num_data_ranks = static_cast<int>(count(layout, "data", 1)),
       .num_tensor_ranks = static_cast<int>(count(layout, "tensor", 1)),
       .settings = {},
+      .data = {},
       .loss = optional_real(metrics, "loss"),
       .validation_loss = optional_real(metrics, "validation_loss")};
   const JsonReader settings = reader.object("config");
   for (const std::string& key : settings.keys()) {
     record.settings.push_back({key, settings.string(key)});
+  }
+  if (reader.contains("data")) {
+    const JsonReader data = reader.object("data");
+    record.data = {.training = files_from_json(data, "train"),
+                   .validation = files_from_json(data, "validation")};
   }
   return record;
 }

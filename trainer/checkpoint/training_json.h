@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "data/fingerprint.h"
+
 namespace redspine {
 
 /// Everything of a trainer that is not a tensor.
@@ -18,6 +20,9 @@ struct TrainingProgress {
   std::int64_t num_updates = 0;  // of the optimizer; skipped steps make none
   std::int64_t num_skipped_in_a_row = 0;
   bool is_evaluation_pending = false;  // a stop came before the evaluation of this step
+
+  /// The newest one that changed the weights. What was saved before it is known to be good.
+  std::int64_t last_applied_step() const { return step - num_skipped_in_a_row; }
 
   bool operator==(const TrainingProgress&) const = default;
 };
@@ -36,6 +41,7 @@ struct TrainingRecord {
   int num_data_ranks = 1;
   int num_tensor_ranks = 1;
   std::vector<Setting> settings;
+  DataFingerprint data = {};   // earlier versions did not save it
   std::optional<double> loss;  // of the last step
   std::optional<double> validation_loss;
 };

@@ -111,10 +111,24 @@ TEST_F(ConvertTest, TakesAnEmptyDirectoryAndRefusesAnyOther) {
   convert();
   EXPECT_EQ(mistake(),
             "--output: " + output() + ": is there already; legal: a new directory or an empty one");
-  std::filesystem::remove_all(output());
-  std::filesystem::create_directory(output() + ".partial");
-  EXPECT_TRUE(mistake().starts_with("--output: " + output() + ".partial: is there"));
-  EXPECT_FALSE(std::filesystem::exists(output()));
+}
+
+TEST_F(ConvertTest, TwoOfOneOutputAreKeptApartAndWhatAKilledOneLeftIsRemoved) {
+  write_model(source(), {.config = small_model(Family::gpt2, 61)});
+  const std::string partial = output() + ".partial";
+  std::filesystem::create_directory(partial);
+  scratch_.write("output.partial/left", "by one that was killed");
+  {
+    File other = File::open_folder(partial);
+    ASSERT_EQ(other.try_lock(), FileLock::taken);
+    EXPECT_EQ(mistake(), "--output: " + output() +
+                             ": another process is writing it; legal: a name that no other job "
+                             "writes to at the same time");
+    EXPECT_TRUE(std::filesystem::exists(partial + "/left"));
+  }
+  convert();
+  EXPECT_FALSE(std::filesystem::exists(output() + "/left"));
+  EXPECT_FALSE(std::filesystem::exists(partial));
 }
 
 TEST_F(ConvertTest, ANumberThatIsNotFiniteIsNamedAndNothingIsLeft) {

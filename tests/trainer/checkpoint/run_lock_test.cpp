@@ -92,17 +92,60 @@ TEST(RunLock, TheLockOfAnotherHostIsNot) {
   EXPECT_NE(error.find("process 1234 on elsewhere"), std::string::npos) << error;
 }
 
+/// A variable as Slurm sets it for what a job runs.
+class Variable {
+ public:
+  Variable(const char* name, const char* value) : name_(name) { setenv(name, value, 1); }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+  ~Variable() { unsetenv(name_); }
+
+ private:
+  const char* name_;
+};
+
+std::string refusal_in(const Scratch& scratch) {
+  return config_error_of([&] { RunLock lock(scratch / ""); });
+}
+
+// On a file system that keeps the locks of its hosts apart.
 TEST(RunLock, AnEarlierStartOfTheSameSlurmJobHasEnded) {
   const Scratch scratch;
-  scratch.write("lock", "elsewhere 1234 77\n");
-  setenv("SLURM_JOB_ID", "78", 1);
-  EXPECT_NE(config_error_of([&] { RunLock lock(scratch / ""); }), "");
-  setenv("SLURM_JOB_ID", "77", 1);
+  scratch.write("lock", "elsewhere 1234 77 1 0\n");
+  const Variable restarts("SLURM_RESTART_COUNT", "2");
   {
-    const RunLock lock(scratch / "");
-    EXPECT_NE(lock.takeover(), "");
+    const Variable job("SLURM_JOB_ID", "78");
+    EXPECT_NE(refusal_in(scratch), "") << "another job";
   }
-  unsetenv("SLURM_JOB_ID");
+  const Variable job("SLURM_JOB_ID", "77");
+  const RunLock lock(scratch / "");
+  EXPECT_EQ(lock.takeover(),
+            "took over the lock of process 1234 on elsewhere of Slurm job 77, step 0, which has "
+            "ended");
+}
+
+TEST(RunLock, TheSameStartOfTheSameSlurmJobIsAtWorkOnAnotherHost) {
+  const Scratch scratch;
+  const Variable job("SLURM_JOB_ID", "77");
+  const Variable step("SLURM_STEP_ID", "1");
+  for (const char* holder :
+       {"elsewhere 1234 77 0 1\n", "elsewhere 1234 77 0 0\n", "elsewhere 1234 77 0 -\n",
+        "elsewhere 1234 77 1 0\n", "elsewhere 1234 77\n"}) {
+    scratch.write("lock", holder);
+    EXPECT_NE(refusal_in(scratch).find("process 1234 on elsewhere of Slurm job 77"),
+              std::string::npos)
+        << holder;
+  }
+  const Variable restarts("SLURM_RESTART_COUNT", "1");
+  EXPECT_NE(refusal_in(scratch), "") << "a lock that says nothing of restarts";
+}
+
+TEST(RunLock, SaysWhichStartAndStepOfSlurmHasIt) {
+  const Scratch scratch;
+  const Variable job("SLURM_JOB_ID", "77");
+  const Variable step("SLURM_STEP_ID", "3");
+  const RunLock lock(scratch / "");
+  EXPECT_EQ(read_file(scratch / "lock"), fmt::format("{} {} 77 0 3\n", this_host(), getpid()));
 }
 
 }  // namespace

@@ -33,7 +33,10 @@ class StoreTest : public testing::Test {
     for (const std::int64_t step : steps) save(step);
   }
   void rotate(std::int64_t newest, const Retention& retention) const {
-    for (const std::int64_t step : store_.superseded(newest, retention)) store_.remove(step);
+    for (const std::string& path : superseded(newest, retention)) store_.remove(path);
+  }
+  std::vector<std::string> superseded(std::int64_t newest, const Retention& retention) const {
+    return store_.superseded({.step = newest}, retention);
   }
   bool has(const std::string& name) const { return std::filesystem::exists(scratch_ / name); }
 
@@ -68,45 +71,84 @@ TEST_F(StoreTest, AStoreWithoutAFolderIsEmpty) {
 
 TEST_F(StoreTest, RotationKeepsTheNewest) {
   save_all({9, 10, 100, 11});
-  EXPECT_EQ(store_.superseded(100, keeping(2)), (Steps{9, 10}));
+  EXPECT_EQ(superseded(100, keeping(2)), (std::vector{store_.path_of(9), store_.path_of(10)}));
   rotate(100, keeping(2));
   EXPECT_EQ(store_.steps(), (Steps{11, 100}));
 }
 
 TEST_F(StoreTest, KeepZeroKeepsAll) {
   save_all({1, 2, 3, 4, 5});
-  EXPECT_EQ(store_.superseded(5, keeping(0)), Steps{});
+  EXPECT_EQ(superseded(5, keeping(0)), std::vector<std::string>{});
 }
 
 TEST_F(StoreTest, EveryNthStepStaysForEver) {
   save_all({10, 20, 30, 40, 50, 60});
   rotate(60, {.keep = 1, .keep_every = 20, .resumed_from = {}});
-  EXPECT_EQ(store_.steps(), (Steps{20, 40, 60}));
+  EXPECT_EQ(store_.steps(), (Steps{20, 40, 50, 60})) << "50: a step was applied after it";
 }
 
 TEST_F(StoreTest, WhatTheRunResumedFromStays) {
   save_all({1, 2, 3, 4});
   rotate(4, {.keep = 1, .keep_every = 0, .resumed_from = store_.folder() + "/./step_00000002/"});
-  EXPECT_EQ(store_.steps(), (Steps{2, 4}));
+  EXPECT_EQ(store_.steps(), (Steps{2, 3, 4}));
+}
+
+TEST_F(StoreTest, TheNewestCheckpointAfterWhichAStepWasAppliedStays) {
+  save_all({10, 20, 30});
+  rotate(30, keeping(1));
+  EXPECT_EQ(store_.steps(), (Steps{20, 30}));
+  // Saved after three steps that were not applied, the last of which 30 was saved after as well.
+  save(33);
+  for (const std::string& path :
+       store_.superseded({.step = 33, .num_skipped_in_a_row = 3}, keeping(1))) {
+    store_.remove(path);
+  }
+  EXPECT_EQ(store_.steps(), (Steps{20, 33}));
+}
+
+TEST_F(StoreTest, WhatWasSetAsideGoesWhenAsManyNewerOnesHaveComeAsFar) {
+  for (int i = 0; i < 3; ++i) {
+    save(20);
+    store_.set_aside(20);
+  }
+  save(30, kTheirs);
+  store_.set_aside(30);
+  save(30);
+  scratch_.write("step_00000030/notes.txt", "mine");
+  store_.set_aside(30);
+  save_all({10});
+  rotate(10, keeping(2));
+  EXPECT_FALSE(has("step_00000020.aside-1")) << "two newer ones of its step";
+  EXPECT_TRUE(has("step_00000020.aside-2")) << "one newer one";
+  save_all({20});
+  rotate(20, keeping(2));
+  EXPECT_FALSE(has("step_00000020.aside-2"));
+  EXPECT_TRUE(has("step_00000020.aside-3"));
+  save_all({30, 40});
+  rotate(40, keeping(2));
+  EXPECT_FALSE(has("step_00000020.aside-3"));
+  EXPECT_TRUE(has("step_00000030.aside-1")) << "another run's";
+  EXPECT_TRUE(has("step_00000030.aside-2")) << "not ours alone";
+  EXPECT_EQ(store_.steps(), (Steps{30, 40}));
 }
 
 TEST_F(StoreTest, RotationLeavesAloneWhatIsNotOursAlone) {
   save(1, kTheirs);
-  save_all({2, 3, 4, 5});
+  save_all({2, 3, 4, 5, 6});
   scratch_.write("step_00000002/tokenizer.json", "{}");
   std::filesystem::remove(scratch_ / "step_00000003/manifest.json");
   scratch_.write("notes.txt", "mine");
-  rotate(5, keeping(1));
-  EXPECT_EQ(store_.steps(), (Steps{1, 2, 3, 5}));
+  rotate(6, keeping(1));
+  EXPECT_EQ(store_.steps(), (Steps{1, 2, 3, 5, 6})) << "5: a step was applied after it";
   EXPECT_TRUE(has("notes.txt"));
   EXPECT_TRUE(has("step_00000002/tokenizer.json"));
 }
 
 TEST_F(StoreTest, ADamagedCheckpointDoesNotPushAGoodOneOut) {
-  save_all({1, 2, 3});
-  scratch_.write("step_00000003/training.json", "{");
-  rotate(2, keeping(1));
-  EXPECT_EQ(store_.steps(), (Steps{2, 3}));
+  save_all({1, 2, 3, 4});
+  scratch_.write("step_00000004/training.json", "{");
+  rotate(3, keeping(1));
+  EXPECT_EQ(store_.steps(), (Steps{2, 3, 4}));
 }
 
 TEST_F(StoreTest, OnlyOurOwnUnfinishedSavesAreCleanedUp) {

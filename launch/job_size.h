@@ -1,0 +1,13 @@
+// How many processes this one was started among, as far as their launcher says so: without MPI,
+// which takes long to start and which one process does not need.
+#pragma once
+
+#include <string>
+
+namespace redspine {
+
+/// For a command that is of one process. As one of several, which would all do the same and write
+/// to the same files: one of them tells how to start it, and all get true.
+bool refuse_many_ranks(const std::string& command);
+
+}  // namespace redspine
