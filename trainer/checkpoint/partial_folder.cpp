@@ -35,7 +35,7 @@ File make_locked(const std::string& published_path, const std::string& key) {
     }
     // Who filled it may have published or removed it since it was opened.
     if (!folder.has_its_name()) continue;
-    for (const std::string& name : names_in(path)) remove_file(path + "/" + name);
+    for (const std::string& name : names_in(path)) remove_file(fmt::format("{}/{}", path, name));
     return folder;
   }
 }

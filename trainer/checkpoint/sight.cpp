@@ -63,7 +63,7 @@ std::string sight_of_directory(const std::string& directory) {
   std::int64_t num_bytes = 0;
   try {
     for (const std::string& name : names_in(directory)) {
-      const std::string path = directory + "/" + name;
+      const std::string path = fmt::format("{}/{}", directory, name);
       struct stat status = {};
       if (::stat(path.c_str(), &status) != 0) {
         list += fmt::format("{}: {}\n", name, std::strerror(errno));
