@@ -160,7 +160,7 @@ class Course {
     // The last weights, so that they are not lost; a stop has them from what it goes on from.
     const bool has_to_save = is_finished() ? last_saved_step_ != step() : !last_saved_step_;
     if (has_to_save) save();
-    const std::string remark = describe_skips() + "; " + retreat();
+    std::string remark = describe_skips() + "; " + retreat();
     if (is_finished()) throw CollectiveError(remark);
     return remark;
   }
