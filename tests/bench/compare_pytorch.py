@@ -158,7 +158,8 @@ def work(arguments):
         step()
         seconds.append(time.perf_counter() - start)
     cpu = (time.process_time() - cpu) / arguments.steps
-    capability = getattr(torch.backends.cpu, "get_cpu_capability", lambda: "kernels of its build")()
+    backend = getattr(torch.backends, "cpu", None)  # from 2.0 on
+    capability = backend.get_cpu_capability() if backend else "kernels of its own choice"
     kernels = ["PyTorch " + torch.__version__, capability] + libraries_of_this_process()
     if torch.backends.mkldnn.is_available():
         kernels.append("oneDNN")
