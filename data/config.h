@@ -7,18 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "data/files/token_format.h"
 #include "tensor/error.h"
 
 namespace redspine {
-
-/// How token ids lie in a file; token_file.h describes each.
-enum class TokenFormat {
-  automatic,  // megatron where PATH.bin and PATH.idx exist, llmc where the file has its magic
-  megatron,   // a .bin and .idx pair, named by their common prefix
-  llmc,       // llm.c's .bin: a header of 1024 bytes, then u16 or u32
-  raw_u16,    // nothing but little-endian 16-bit ids
-  raw_u32,    // nothing but little-endian 32-bit ids
-};
 
 struct DataFileConfig {
   std::string path;     // a file, a Megatron prefix, or a glob of them, read in name order
@@ -32,7 +24,7 @@ struct DataConfig {
   std::string tokenizer = {};  // what made the token ids: empty or "bytes" for bytes, else a file
 
   /// Adds what is wrong with this section, under full keys ("data.train[0].weight").
-  void validate(Mistakes& mistakes) const;
+  void validate(ConfigProblems& problems) const;
 };
 
 }  // namespace redspine

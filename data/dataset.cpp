@@ -14,14 +14,14 @@ namespace {
 
 constexpr std::int64_t kScanLimit = std::int64_t{64} << 20;  // bytes of ids checked at the start
 
-void add_all(Mistakes& mistakes, const ConfigError& error) {
-  for (const Mistake& mistake : error.mistakes()) mistakes.add(mistake.key, mistake.text);
+void add_all(ConfigProblems& problems, const ConfigError& error) {
+  for (const ConfigProblem& problem : error.problems()) problems.add(problem.key, problem.text);
 }
 
-/// Opens the files of data.train or data.validation, [entry][file], with all mistakes collected.
+/// Opens the files of data.train or data.validation, [entry][file], with all problems collected.
 std::vector<std::vector<TokenFile>> open_entries(const std::vector<DataFileConfig>& configs,
                                                  TokenFormat format, const std::string& key) {
-  Mistakes mistakes;
+  ConfigProblems problems;
   std::vector<std::vector<TokenFile>> entries(configs.size());
   for (std::size_t e = 0; e < configs.size(); ++e) {
     const std::string path_key = fmt::format("{}[{}].path", key, e);
@@ -32,22 +32,22 @@ std::vector<std::vector<TokenFile>> open_entries(const std::vector<DataFileConfi
         } catch (const TooManyFiles&) {
           throw;  // as all that follow would
         } catch (const ConfigError& error) {
-          add_all(mistakes, error);
+          add_all(problems, error);
         }
       }
     } catch (const TooManyFiles&) {
       throw;
     } catch (const ConfigError& error) {
-      add_all(mistakes, error);
+      add_all(problems, error);
     }
   }
-  mistakes.throw_if_any();
+  problems.throw_if_any();
   return entries;
 }
 
 /// Reads all ids of those files that fit into what is left of the scan limit.
 void scan(const std::vector<std::vector<TokenFile>>& entries, std::int64_t vocab_size) {
-  Mistakes mistakes;
+  ConfigProblems problems;
   std::int64_t num_bytes_left = kScanLimit;
   std::vector<std::int32_t> block(std::size_t{1} << 16);
   for (const std::vector<TokenFile>& entry : entries) {
@@ -62,21 +62,21 @@ void scan(const std::vector<std::vector<TokenFile>>& entries, std::int64_t vocab
           offset += count;
         }
       } catch (const ConfigError& error) {
-        add_all(mistakes, error);
+        add_all(problems, error);
       }
     }
   }
-  mistakes.throw_if_any();
+  problems.throw_if_any();
 }
 
 std::int64_t num_samples_of(const TokenFile& file, std::int64_t sequence_length) {
   return (file.num_tokens() - 1) / sequence_length;
 }
 
-/// What a blend of these entries samples from; an entry without a single sample is a mistake.
+/// What a blend of these entries samples from; an entry without a single sample is a problem.
 std::vector<SampleSource> sources_of(const std::vector<std::vector<TokenFile>>& entries,
                                      const DataConfig& config, std::int64_t sequence_length) {
-  Mistakes mistakes;
+  ConfigProblems problems;
   std::vector<SampleSource> sources;
   for (std::size_t e = 0; e < entries.size(); ++e) {
     SampleSource& source = sources.emplace_back(SampleSource{config.train[e].weight, {}});
@@ -86,7 +86,7 @@ std::vector<SampleSource> sources_of(const std::vector<std::vector<TokenFile>>& 
       longest = std::max(longest, file.num_tokens());
     }
     if (longest < sequence_length + 1) {
-      mistakes.add(fmt::format("data.train[{}].path", e),
+      problems.add(fmt::format("data.train[{}].path", e),
                    fmt::format("{}: has {} tokens{}; one sample of batch.sequence_length {} needs "
                                "{}",
                                config.train[e].path, longest,
@@ -94,7 +94,7 @@ std::vector<SampleSource> sources_of(const std::vector<std::vector<TokenFile>>& 
                                sequence_length, sequence_length + 1));
     }
   }
-  mistakes.throw_if_any();
+  problems.throw_if_any();
   return sources;
 }
 

@@ -1,7 +1,7 @@
 // The two readings of a run's token files: shuffled, blended and endless for training; once, in
 // order, for validation. Both give int32 token ids and know nothing of ranks.
 //
-// Opening finds every mistake in the files (all of them in one ConfigError, under keys such as
+// Opening finds every problem in the files (all of them in one ConfigError, under keys such as
 // "data.train[0].path") before anything is allocated. Token ids are checked against the vocabulary
 // at once as far as 64 MiB of files reach, and all others when they are read. Local to a rank.
 #pragma once
@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "data/config.h"
+#include "data/files/token_file.h"
 #include "data/sampler.h"
-#include "data/token_file.h"
 
 namespace redspine {
 

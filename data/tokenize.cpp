@@ -10,9 +10,9 @@
 #include <string_view>
 #include <utility>
 
-#include "data/file.h"
-#include "data/llmc_writer.h"
-#include "data/megatron_writer.h"
+#include "data/files/llmc_writer.h"
+#include "data/files/megatron_writer.h"
+#include "data/io/file.h"
 #include "data/ordered_work.h"
 
 namespace redspine {
@@ -118,22 +118,22 @@ class Outputs {
 
 }  // namespace
 
-void TokenizeOptions::validate(Mistakes& mistakes) const {
-  input.validate(mistakes);
+void TokenizeOptions::validate(ConfigProblems& problems) const {
+  input.validate(problems);
   if (output_prefix.empty() || output_prefix.back() == '/') {
-    mistakes.add("--output", fmt::format("is \"{}\"; legal: a path that .bin and .idx are added to",
+    problems.add("--output", fmt::format("is \"{}\"; legal: a path that .bin and .idx are added to",
                                          output_prefix));
   }
   if (shard_tokens < 1 || shard_tokens > std::numeric_limits<std::int32_t>::max()) {
-    mistakes.add("--shard-tokens", fmt::format("is {}; legal: 1 to {}", shard_tokens,
+    problems.add("--shard-tokens", fmt::format("is {}; legal: 1 to {}", shard_tokens,
                                                std::numeric_limits<std::int32_t>::max()));
   }
   if (!(validation_fraction >= 0.0 && validation_fraction < 1.0)) {
-    mistakes.add("--validation-fraction",
+    problems.add("--validation-fraction",
                  fmt::format("is {}; legal: 0 to below 1", validation_fraction));
   }
   if (num_threads < 1) {
-    mistakes.add("--threads", fmt::format("is {}; legal: 1 and above", num_threads));
+    problems.add("--threads", fmt::format("is {}; legal: 1 and above", num_threads));
   }
 }
 
@@ -168,10 +168,10 @@ void TokenizeOptions::add_outputs(OwnFiles& own) const {
 TokenizeSummary tokenize(TokenizeOptions options, const Tokenizer& tokenizer) {
   const auto start = std::chrono::steady_clock::now();
   options.add_outputs(options.input.own);
-  Mistakes mistakes;  // of all kinds, to be told in one go
-  options.validate(mistakes);
-  options.input.check_inputs(mistakes);
-  mistakes.throw_if_any();
+  ConfigProblems problems;  // of all kinds, to be told in one go
+  options.validate(problems);
+  options.input.check_inputs(problems);
+  problems.throw_if_any();
   const auto cut_point = [&](std::string_view text) { return tokenizer.cut_point(text); };
   InputReader reader(options.input, cut_point, options.report);
   Outputs outputs(options, tokenizer.vocab_size());

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "data/input_reader.h"
-#include "data/tokenizer.h"
+#include "data/documents/input_reader.h"
+#include "data/tokenizer/tokenizer.h"
 #include "tensor/error.h"
 
 namespace redspine {
@@ -34,7 +34,7 @@ struct TokenizeOptions {
   std::function<void(const InputProgress&)> report = {};  // input_reader.h
 
   /// Adds what is wrong with the values alone, under the names of the options.
-  void validate(Mistakes& mistakes) const;
+  void validate(ConfigProblems& problems) const;
 
   /// Of the one or two sets of token files.
   std::vector<std::string> prefixes() const;

@@ -5,11 +5,11 @@
 #include <array>
 #include <exception>
 
-#include "data/output.h"
-#include "launch/command.h"
-#include "launch/nearest.h"
-#include "launch/process.h"
-#include "launch/version.h"
+#include "data/io/output.h"
+#include "launch/commands/command.h"
+#include "launch/config/nearest.h"
+#include "launch/job/process.h"
+#include "launch/job/version.h"
 #include "tensor/error.h"
 #include "tensor/printable.h"
 
@@ -43,14 +43,14 @@ std::string help_text() {
          "  --help      this text; redspine COMMAND --help: the options of a command\n";
 }
 
-int run(Words words) {
-  if (words.empty()) {
+int run(Arguments arguments) {
+  if (arguments.empty()) {
     write_error(help_text());
-    return kExitMistake;
+    return kExitUserError;
   }
-  const std::string& name = words.front();
+  const std::string& name = arguments.front();
   for (const Command& command : commands()) {
-    if (command.name == name) return start_command(command, name, words.subspan(1));
+    if (command.name == name) return start_command(command, name, arguments.subspan(1));
   }
   if (name == "--version") {
     write_out(version_text());
@@ -64,7 +64,7 @@ int run(Words words) {
   for (const Command& command : commands()) known.push_back(command.name);
   print_error("redspine: {}: unknown command{}; all: redspine --help\n",
               one_line(name, kMaxExcerpt), nearest_word(name, known));
-  return kExitMistake;
+  return kExitUserError;
 }
 
 }  // namespace
@@ -73,13 +73,13 @@ int run(Words words) {
 int main(int argc, char** argv) {
   redspine::prepare_process();
   try {
-    const std::vector<std::string> words(argv + 1, argv + argc);
-    const int exit_code = redspine::run(words);
+    const std::vector<std::string> arguments(argv + 1, argv + argc);
+    const int exit_code = redspine::run(arguments);
     redspine::flush_out();
     return exit_code;
   } catch (const redspine::ConfigError& error) {
     redspine::print_error("redspine: {}\n", redspine::printable_lines(error.what()));
-    return redspine::kExitMistake;
+    return redspine::kExitUserError;
   } catch (const std::exception& error) {
     redspine::print_error("redspine: {}\n", redspine::printable_lines(error.what()));
     return redspine::kExitFailed;

@@ -3,13 +3,13 @@
 namespace redspine {
 namespace {
 
-HeadPartition local_heads(const Placement& placement, const ModelConfig& config) {
-  return partition_heads(config.num_heads, config.num_kv_heads, placement.tensor_axis().size(),
-                         placement.tensor_axis().rank());
+HeadPartition local_heads(const ExecutionContext& execution, const ModelConfig& config) {
+  return partition_heads(config.num_heads, config.num_kv_heads, execution.tensor_axis().size(),
+                         execution.tensor_axis().rank());
 }
 
-HeadLayout head_layout(const Placement& placement, const ModelConfig& config) {
-  const HeadPartition heads = local_heads(placement, config);
+HeadLayout head_layout(const ExecutionContext& execution, const ModelConfig& config) {
+  const HeadPartition heads = local_heads(execution, config);
   return {.num_heads = heads.query_heads.size(),
           .num_kv_heads = heads.kv_heads.size(),
           .head_size = config.head_size(),
@@ -21,9 +21,9 @@ Range times(const Range& range, std::int64_t factor) {
   return {range.begin * factor, range.end * factor};
 }
 
-std::vector<OutputFeatures> qkv_features(const Placement& placement, const ModelConfig& config,
-                                         const std::string& name) {
-  const HeadPartition heads = local_heads(placement, config);
+std::vector<OutputFeatures> qkv_features(const ExecutionContext& execution,
+                                         const ModelConfig& config, const std::string& name) {
+  const HeadPartition heads = local_heads(execution, config);
   const std::int64_t head_size = config.head_size();
   const Range query = times(heads.query_heads, head_size);
   OutputFeatures key{.name = name + ".key",
@@ -46,26 +46,27 @@ std::vector<OutputFeatures> qkv_features(const Placement& placement, const Model
 
 }  // namespace
 
-SelfAttention::SelfAttention(Placement placement, ParameterStore& store, const ModelConfig& config,
-                             const RopeTable* rope, const std::string& name)
-    : placement_(placement),
-      heads_(head_layout(placement, config)),
+SelfAttention::SelfAttention(ExecutionContext execution, ParameterStore& store,
+                             const ModelConfig& config, const RopeTable* rope,
+                             const std::string& name)
+    : execution_(execution),
+      heads_(head_layout(execution, config)),
       rope_(rope),
-      qkv_(placement, store, qkv_features(placement, config, name), config.hidden_size,
+      qkv_(execution, store, qkv_features(execution, config, name), config.hidden_size,
            config.bias ? Bias::yes : Bias::no),
-      output_(placement, store,
+      output_(execution, store,
               {.name = name + ".output",
                .out_features = config.hidden_size,
                .in_features = config.num_heads * config.head_size(),
-               .local_in = times(local_heads(placement, config).query_heads, config.head_size()),
+               .local_in = times(local_heads(execution, config).query_heads, config.head_size()),
                .initial_std = residual_weight_std(config)},
               config.bias ? Bias::yes : Bias::no) {}
 
 SelfAttention::Saved SelfAttention::make_saved(std::int64_t batch, std::int64_t length) const {
-  Device& device = placement_.device;
+  Device& device = execution_.device;
   const std::int64_t qkv_size = (heads_.num_heads + 2 * heads_.num_kv_heads) * heads_.head_size;
   const std::int64_t context_size = heads_.num_heads * heads_.head_size;
-  const DType dtype = placement_.dtype;
+  const DType dtype = execution_.dtype;
   return {.qkv = Tensor(device, dtype, {batch, length, qkv_size}),
           .context = Tensor(device, dtype, {batch, length, context_size}),
           .log_sum_exp_BhT = Tensor(device, DType::f32, {batch, heads_.num_heads, length})};
@@ -78,7 +79,7 @@ SelfAttention::Scratch SelfAttention::make_scratch(std::int64_t batch, std::int6
 
 void SelfAttention::rotate(TensorView qkv, RopeDirection direction) const {
   if (rope_ == nullptr) return;
-  ops::run(placement_.device, Rope{.x = qkv,
+  ops::run(execution_.device, Rope{.x = qkv,
                                    .cos = rope_->cos,
                                    .sin = rope_->sin,
                                    .num_rotated_heads = heads_.num_heads + heads_.num_kv_heads,
@@ -89,7 +90,7 @@ void SelfAttention::forward(TensorView out_BTD, ConstTensorView x_BTD, const Sav
                             const DropoutKey& dropout) const {
   qkv_.forward(saved.qkv, x_BTD);
   rotate(saved.qkv, RopeDirection::forward);
-  ops::run(placement_.device, Attention{.context = saved.context,
+  ops::run(execution_.device, Attention{.context = saved.context,
                                         .log_sum_exp_BhT = saved.log_sum_exp_BhT,
                                         .qkv = saved.qkv,
                                         .heads = heads_,
@@ -100,7 +101,7 @@ void SelfAttention::forward(TensorView out_BTD, ConstTensorView x_BTD, const Sav
 void SelfAttention::backward(const Backward& gradients, const Saved& saved, const Scratch& scratch,
                              const DropoutKey& dropout) const {
   output_.backward(scratch.dcontext, gradients.dout_BTD, saved.context);
-  ops::run(placement_.device, AttentionBackward{.dqkv = scratch.dqkv,
+  ops::run(execution_.device, AttentionBackward{.dqkv = scratch.dqkv,
                                                 .dcontext = scratch.dcontext,
                                                 .qkv = saved.qkv,
                                                 .context = saved.context,

@@ -24,7 +24,7 @@ class SelfAttention {
   };
 
   /// `rope` is null for learned positions, and outlives the layer otherwise.
-  SelfAttention(Placement placement, ParameterStore& store, const ModelConfig& config,
+  SelfAttention(ExecutionContext execution, ParameterStore& store, const ModelConfig& config,
                 const RopeTable* rope, const std::string& name);
 
   Saved make_saved(std::int64_t batch, std::int64_t length) const;
@@ -45,7 +45,7 @@ class SelfAttention {
  private:
   void rotate(TensorView qkv, RopeDirection direction) const;
 
-  Placement placement_;
+  ExecutionContext execution_;
   HeadLayout heads_;
   const RopeTable* rope_;
   ColumnLinear qkv_;

@@ -15,20 +15,20 @@ ConstTensorView dropped_gradient(Device& device, TensorView scratch, ConstTensor
 
 }  // namespace
 
-Block::Block(Placement placement, ParameterStore& store, const ModelConfig& config,
+Block::Block(ExecutionContext execution, ParameterStore& store, const ModelConfig& config,
              const RopeTable* rope, std::int64_t layer)
-    : placement_(placement),
+    : execution_(execution),
       hidden_size_(config.hidden_size),
       layer_(layer),
-      norm1_(placement, store, config, fmt::format("blocks.{}.norm1", layer)),
-      attention_(placement, store, config, rope, fmt::format("blocks.{}.attention", layer)),
-      norm2_(placement, store, config, fmt::format("blocks.{}.norm2", layer)),
-      mlp_(placement, store, config, fmt::format("blocks.{}.mlp", layer)) {}
+      norm1_(execution, store, config, fmt::format("blocks.{}.norm1", layer)),
+      attention_(execution, store, config, rope, fmt::format("blocks.{}.attention", layer)),
+      norm2_(execution, store, config, fmt::format("blocks.{}.norm2", layer)),
+      mlp_(execution, store, config, fmt::format("blocks.{}.mlp", layer)) {}
 
 Block::Saved Block::make_saved(std::int64_t batch, std::int64_t length) const {
   const Shape shape{batch, length, hidden_size_};
-  Device& device = placement_.device;
-  const DType dtype = placement_.dtype;
+  Device& device = execution_.device;
+  const DType dtype = execution_.dtype;
   return {.norm1 = norm1_.make_saved(batch * length),
           .normed1_BTD = Tensor(device, dtype, shape),
           .attention = attention_.make_saved(batch, length),
@@ -40,8 +40,8 @@ Block::Saved Block::make_saved(std::int64_t batch, std::int64_t length) const {
 
 Block::Scratch Block::make_scratch(std::int64_t batch, std::int64_t length) const {
   const Shape shape{batch, length, hidden_size_};
-  Device& device = placement_.device;
-  const DType dtype = placement_.dtype;
+  Device& device = execution_.device;
+  const DType dtype = execution_.dtype;
   return {.dbranch_BTD = Tensor(device, dtype, shape),
           .dnormed_BTD = Tensor(device, dtype, shape),
           .attention = attention_.make_scratch(batch, length),
@@ -50,7 +50,7 @@ Block::Scratch Block::make_scratch(std::int64_t batch, std::int64_t length) cons
 
 void Block::forward(TensorView branch_BTD, const Norm::Input& in, const Saved& saved,
                     const DropoutSource& dropout) const {
-  Device& device = placement_.device;
+  Device& device = execution_.device;
   norm1_.forward(saved.normed1_BTD, in, saved.norm1);
   attention_.forward(saved.mid_BTD, saved.normed1_BTD, saved.attention,
                      dropout.at(DropoutSite::attention, layer_));
@@ -63,7 +63,7 @@ void Block::forward(TensorView branch_BTD, const Norm::Input& in, const Saved& s
 
 void Block::backward(TensorView dresidual_BTD, ConstTensorView x_BTD, const Saved& saved,
                      const Scratch& scratch, const DropoutSource& dropout) const {
-  Device& device = placement_.device;
+  Device& device = execution_.device;
   const ConstTensorView dmlp = dropped_gradient(device, scratch.dbranch_BTD, dresidual_BTD,
                                                 dropout.at(DropoutSite::mlp_residual, layer_));
   mlp_.backward({.dx_BTD = scratch.dnormed_BTD, .dout_BTD = dmlp, .x_BTD = saved.normed2_BTD},

@@ -30,7 +30,7 @@ class Block {
     Mlp::Scratch mlp;
   };
 
-  Block(Placement placement, ParameterStore& store, const ModelConfig& config,
+  Block(ExecutionContext execution, ParameterStore& store, const ModelConfig& config,
         const RopeTable* rope, std::int64_t layer);
 
   Saved make_saved(std::int64_t batch, std::int64_t length) const;
@@ -46,7 +46,7 @@ class Block {
                 const Scratch& scratch, const DropoutSource& dropout) const;
 
  private:
-  Placement placement_;
+  ExecutionContext execution_;
   std::int64_t hidden_size_;
   std::int64_t layer_;
   Norm norm1_;

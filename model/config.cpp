@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "parallel/partition.h"
+#include "tensor/value_checks.h"
 
 namespace redspine {
 namespace {
@@ -17,42 +18,30 @@ constexpr std::int64_t kMaxLayers = 10'000;
 constexpr std::int64_t kMaxSize = std::int64_t{1} << 22;
 constexpr std::int64_t kMaxVocabSize = (std::int64_t{1} << 31) - 1;  // token ids are int32
 
-void check_count(Mistakes& mistakes, const char* key, std::int64_t value, std::int64_t maximum) {
-  if (value < 1 || value > maximum) {
-    mistakes.add(key, fmt::format("is {}; legal: 1 to {}", value, maximum));
-  }
-}
-
-void check_positive(Mistakes& mistakes, const char* key, double value) {
-  if (!(value > 0.0) || !std::isfinite(value)) {
-    mistakes.add(key, fmt::format("is {}; legal: a finite number above 0", value));
-  }
-}
-
-void validate_rope(Mistakes& mistakes, const RopeConfig& rope) {
+void validate_rope(ConfigProblems& problems, const RopeConfig& rope) {
   if (!(rope.theta > 1.0) || !std::isfinite(rope.theta)) {
-    mistakes.add("model.rope.theta",
+    problems.add("model.rope.theta",
                  fmt::format("is {}; legal: a finite number above 1", rope.theta));
   }
   if (!(rope.factor >= 1.0) || !std::isfinite(rope.factor)) {
-    mistakes.add("model.rope.factor",
+    problems.add("model.rope.factor",
                  fmt::format("is {}; legal: a finite number of at least 1", rope.factor));
   }
-  check_count(mistakes, "model.rope.original_length", rope.original_length, kMaxSize);
-  check_positive(mistakes, "model.rope.beta_slow", rope.beta_slow);
+  check_count(problems, "model.rope.original_length", rope.original_length, 1, kMaxSize);
+  check_positive(problems, "model.rope.beta_slow", rope.beta_slow);
   if (!(rope.beta_fast > rope.beta_slow) || !std::isfinite(rope.beta_fast)) {
-    mistakes.add("model.rope.beta_fast",
+    problems.add("model.rope.beta_fast",
                  fmt::format("is {}; legal: a finite number above model.rope.beta_slow ({})",
                              rope.beta_fast, rope.beta_slow));
   }
-  check_positive(mistakes, "model.rope.low_freq_factor", rope.low_freq_factor);
+  check_positive(problems, "model.rope.low_freq_factor", rope.low_freq_factor);
   if (!(rope.high_freq_factor > rope.low_freq_factor) || !std::isfinite(rope.high_freq_factor)) {
-    mistakes.add("model.rope.high_freq_factor",
+    problems.add("model.rope.high_freq_factor",
                  fmt::format("is {}; legal: a finite number above model.rope.low_freq_factor ({})",
                              rope.high_freq_factor, rope.low_freq_factor));
   }
   if (rope.attention_factor) {
-    check_positive(mistakes, "model.rope.attention_factor", *rope.attention_factor);
+    check_positive(problems, "model.rope.attention_factor", *rope.attention_factor);
   }
 }
 
@@ -69,13 +58,13 @@ struct ScalingKey {
 
 // A key that would do nothing was given in the belief that it does something. original_length is
 // left out: it says how long the model was, also where nothing asks.
-void refuse_idle_rope_keys(Mistakes& mistakes, const ModelConfig& model) {
+void refuse_idle_rope_keys(ConfigProblems& problems, const ModelConfig& model) {
   using enum RopeScaling;
   const RopeConfig& rope = model.rope;
   const RopeConfig unset;
   const bool turns = model.position == Position::rope;
   if (!turns && rope.scaling != none) {
-    mistakes.add("model.rope.scaling",
+    problems.add("model.rope.scaling",
                  "is given, but model.position is learned, so it would do nothing; legal: none, or "
                  "model.position: rope");
   }
@@ -101,7 +90,7 @@ void refuse_idle_rope_keys(Mistakes& mistakes, const ModelConfig& model) {
   };
   const auto refuse = [&](const char* key, double value, const std::string& unset_text,
                           const char* kinds) {
-    mistakes.add(key,
+    problems.add(key,
                  turns ? fmt::format("is {} but model.rope.scaling is {}, so it would do nothing; "
                                      "legal: {}, or a scaling of {}",
                                      value, kScalings[static_cast<std::size_t>(rope.scaling)],
@@ -162,43 +151,43 @@ std::int64_t ModelConfig::num_local_parameters(int tensor_size, int tensor_rank)
   return num_layers * block + outside;
 }
 
-void ModelConfig::validate(Mistakes& mistakes) const {
-  check_count(mistakes, "model.num_layers", num_layers, kMaxLayers);
-  check_count(mistakes, "model.hidden_size", hidden_size, kMaxSize);
-  check_count(mistakes, "model.num_heads", num_heads, kMaxSize);
-  check_count(mistakes, "model.num_kv_heads", num_kv_heads, kMaxSize);
-  check_count(mistakes, "model.ffn_size", ffn_size, kMaxSize);
-  check_count(mistakes, "model.vocab_size", vocab_size, kMaxVocabSize);
-  check_count(mistakes, "model.max_sequence_length", max_sequence_length, kMaxSize);
-  check_positive(mistakes, "model.norm_epsilon", norm_epsilon);
+void ModelConfig::validate(ConfigProblems& problems) const {
+  check_count(problems, "model.num_layers", num_layers, 1, kMaxLayers);
+  check_count(problems, "model.hidden_size", hidden_size, 1, kMaxSize);
+  check_count(problems, "model.num_heads", num_heads, 1, kMaxSize);
+  check_count(problems, "model.num_kv_heads", num_kv_heads, 1, kMaxSize);
+  check_count(problems, "model.ffn_size", ffn_size, 1, kMaxSize);
+  check_count(problems, "model.vocab_size", vocab_size, 1, kMaxVocabSize);
+  check_count(problems, "model.max_sequence_length", max_sequence_length, 1, kMaxSize);
+  check_positive(problems, "model.norm_epsilon", norm_epsilon);
   if (!(dropout >= 0.0 && dropout < 1.0)) {
-    mistakes.add("model.dropout", fmt::format("is {}; legal: 0 (off) to below 1", dropout));
+    problems.add("model.dropout", fmt::format("is {}; legal: 0 (off) to below 1", dropout));
   }
 
   if (num_heads >= 1 && hidden_size >= 1) {
     if (hidden_size % num_heads != 0) {
-      mistakes.add("model.num_heads",
+      problems.add("model.num_heads",
                    fmt::format("is {}, which does not divide model.hidden_size ({})", num_heads,
                                hidden_size));
     } else if (position == Position::rope && head_size() % 2 != 0) {
-      mistakes.add("model.num_heads",
+      problems.add("model.num_heads",
                    fmt::format("is {}, which gives heads of {} = {} / {}; rotary positions turn "
                                "pairs, so the head size must be even",
                                num_heads, head_size(), hidden_size, num_heads));
     } else if (position == Position::rope && rope.scaling == RopeScaling::ntk && head_size() < 4) {
-      mistakes.add("model.rope.scaling",
+      problems.add("model.rope.scaling",
                    fmt::format("is ntk, which changes all pairs of a head but the first, and heads "
                                "of {} = {} / {} have no other",
                                head_size(), hidden_size, num_heads));
     }
   }
   if (num_heads >= 1 && num_kv_heads >= 1 && num_heads % num_kv_heads != 0) {
-    mistakes.add(
+    problems.add(
         "model.num_kv_heads",
         fmt::format("is {}, which does not divide model.num_heads ({})", num_kv_heads, num_heads));
   }
-  validate_rope(mistakes, rope);
-  refuse_idle_rope_keys(mistakes, *this);
+  validate_rope(problems, rope);
+  refuse_idle_rope_keys(problems, *this);
 }
 
 std::int64_t default_ffn_size(Family family, std::int64_t hidden_size) {

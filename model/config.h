@@ -26,7 +26,7 @@ enum class RopeScaling {
   llama3,  // the frequency bands of Llama 3.1
 };
 
-/// Rotary positions. A value that would do nothing is a mistake where it is not the default.
+/// Rotary positions. A value that would do nothing is a problem where it is not the default.
 struct RopeConfig {
   double theta = 10000.0;  // base of the geometric series of wavelengths
   RopeScaling scaling = RopeScaling::none;
@@ -67,7 +67,7 @@ struct ModelConfig {
   std::int64_t num_local_parameters(int tensor_size, int tensor_rank) const;
 
   /// Adds what is wrong with this section, under full keys ("model.num_heads").
-  void validate(Mistakes& mistakes) const;
+  void validate(ConfigProblems& problems) const;
 };
 
 /// The MLP width that goes with a hidden size where none is given: 4 x hidden for gpt2; for llama

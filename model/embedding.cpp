@@ -23,38 +23,38 @@ ParameterStack* declare_position(ParameterStore& store, const ModelConfig& confi
 
 }  // namespace
 
-Range local_vocabulary(const Placement& placement, const ModelConfig& config) {
-  return partition(config.vocab_size, placement.tensor_axis().size(),
-                   placement.tensor_axis().rank());
+Range local_vocabulary(const ExecutionContext& execution, const ModelConfig& config) {
+  return partition(config.vocab_size, execution.tensor_axis().size(),
+                   execution.tensor_axis().rank());
 }
 
-TokenEmbedding::TokenEmbedding(Placement placement, ParameterStore& store,
+TokenEmbedding::TokenEmbedding(ExecutionContext execution, ParameterStore& store,
                                const ModelConfig& config)
-    : placement_(placement),
-      rows_(local_vocabulary(placement, config)),
+    : execution_(execution),
+      rows_(local_vocabulary(execution, config)),
       weight_(declare_weight(store, config, rows_)),
-      position_(declare_position(store, config, placement.tensor_axis().rank())) {}
+      position_(declare_position(store, config, execution.tensor_axis().rank())) {}
 
 void TokenEmbedding::forward(TensorView out_BTD, ConstTensorView tokens_BT,
                              const DropoutKey& dropout) const {
   // One rank's summand carries the positions, so that the sum holds them once.
-  const bool has_position = placement_.tensor_axis().rank() == 0;
-  ops::run(placement_.device,
+  const bool has_position = execution_.tensor_axis().rank() == 0;
+  ops::run(execution_.device,
            Embedding{.out = out_BTD,
                      .weight = weight_.value,
                      .position = value_or_none(has_position ? position_ : nullptr),
                      .tokens = tokens_BT,
                      .first_row = rows_.begin});
-  placement_.all_reduce_over_tensor(out_BTD, ReduceOp::sum);
-  drop(placement_.device, out_BTD, dropout);
+  execution_.all_reduce_over_tensor(out_BTD, ReduceOp::sum);
+  drop(execution_.device, out_BTD, dropout);
 }
 
 void TokenEmbedding::backward(TensorView dout_BTD, ConstTensorView tokens_BT,
                               const DropoutKey& dropout) const {
-  drop(placement_.device, dout_BTD, dropout);
-  ops::run(placement_.device,
-           EmbeddingBackward{.dweight = weight_.gradient_to_add_to(placement_.device),
-                             .dposition = gradient_or_none(placement_.device, position_),
+  drop(execution_.device, dout_BTD, dropout);
+  ops::run(execution_.device,
+           EmbeddingBackward{.dweight = weight_.gradient_to_add_to(execution_.device),
+                             .dposition = gradient_or_none(execution_.device, position_),
                              .dout = dout_BTD,
                              .tokens = tokens_BT,
                              .first_row = rows_.begin});

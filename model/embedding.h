@@ -3,17 +3,17 @@
 #pragma once
 
 #include "model/config.h"
-#include "model/layer.h"
+#include "model/execution_context.h"
 #include "model/parameters.h"
 
 namespace redspine {
 
 /// The vocabulary rows that a tensor rank holds. Any vocabulary size, no padding.
-Range local_vocabulary(const Placement& placement, const ModelConfig& config);
+Range local_vocabulary(const ExecutionContext& execution, const ModelConfig& config);
 
 class TokenEmbedding {
  public:
-  TokenEmbedding(Placement placement, ParameterStore& store, const ModelConfig& config);
+  TokenEmbedding(ExecutionContext execution, ParameterStore& store, const ModelConfig& config);
 
   /// The weights [v, D], for a head that is tied to them.
   ParameterStack& weight() const { return weight_; }
@@ -24,7 +24,7 @@ class TokenEmbedding {
   void backward(TensorView dout_BTD, ConstTensorView tokens_BT, const DropoutKey& dropout) const;
 
  private:
-  Placement placement_;
+  ExecutionContext execution_;
   Range rows_;
   ParameterStack& weight_;
   ParameterStack* position_;  // [max length, D]; null for rotary positions

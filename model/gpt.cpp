@@ -10,32 +10,32 @@ RopeTable rope_table(const ModelConfig& config, MicroBatchShape shape, Device& d
   return make_rope_table(device, config, shape.sequence_length);
 }
 
-std::vector<Block> make_blocks(Placement placement, ParameterStore& store,
+std::vector<Block> make_blocks(ExecutionContext execution, ParameterStore& store,
                                const ModelConfig& config, const RopeTable& rope) {
   std::vector<Block> blocks;
   blocks.reserve(static_cast<std::size_t>(config.num_layers));
   const RopeTable* used_rope = config.position == Position::rope ? &rope : nullptr;
   for (std::int64_t layer = 0; layer < config.num_layers; ++layer) {
-    blocks.emplace_back(placement, store.begin_bucket(), config, used_rope, layer);
+    blocks.emplace_back(execution, store.begin_bucket(), config, used_rope, layer);
   }
   return blocks;
 }
 
 }  // namespace
 
-Gpt::Gpt(const ModelConfig& config, MicroBatchShape shape, std::uint64_t seed, Placement placement,
-         InitialWeights initial_weights)
+Gpt::Gpt(const ModelConfig& config, MicroBatchShape shape, std::uint64_t seed,
+         ExecutionContext execution, InitialWeights initial_weights)
     : config_(config),
       seed_(seed),
-      placement_(placement),
+      execution_(execution),
       shape_(shape),
-      rope_(rope_table(config, shape, placement.device)),
-      embedding_(placement, store_.begin_bucket(), config),
-      blocks_(make_blocks(placement, store_, config, rope_)),
-      final_norm_(placement, store_.begin_bucket(), config, "final_norm"),
-      head_(placement, store_, config, embedding_) {
-  Device& device = placement.device;
-  const DType dtype = placement.dtype;
+      rope_(rope_table(config, shape, execution.device)),
+      embedding_(execution, store_.begin_bucket(), config),
+      blocks_(make_blocks(execution, store_, config, rope_)),
+      final_norm_(execution, store_.begin_bucket(), config, "final_norm"),
+      head_(execution, store_, config, embedding_) {
+  Device& device = execution.device;
+  const DType dtype = execution.dtype;
   store_.allocate(device, dtype);
   if (initial_weights == InitialWeights::drawn) initialize_parameters(store_, seed, device);
 
@@ -70,14 +70,14 @@ void Gpt::forward_to_head(const MicroBatch& batch, const DropoutSource& dropout)
                       final_norm_saved_);
 }
 
-void Gpt::accumulate_gradients(const MicroBatch& batch, float scale, GradientReducer& reducer) {
+void Gpt::forward_backward(const MicroBatch& batch, float scale, GradientReducer& reducer) {
   const DropoutSource dropout = dropout_of(batch, static_cast<float>(config_.dropout));
   const Shape rows{shape_.num_sequences * shape_.sequence_length, config_.hidden_size};
   forward_to_head(batch, dropout);
   head_.forward_backward(dnormed_BTD_.view().reshape(rows), normed_BTD_.view().reshape(rows),
                          batch.targets_BT.reshape({rows[0]}), scale);
 
-  placement_.device.zero(dresidual_BTD_);
+  execution_.device.zero(dresidual_BTD_);
   final_norm_.backward(dresidual_BTD_, dnormed_BTD_, residual_BTD_.back(), final_norm_saved_);
   // Buckets: the embedding, each block, and the final norm with the head.
   reducer.ready(blocks_.size() + 1);

@@ -7,8 +7,8 @@
 
 #include "model/block.h"
 #include "model/embedding.h"
-#include "model/head.h"
-#include "parallel/gradient_reducer.h"
+#include "model/lm_head.h"
+#include "parallel/mesh/gradient_reducer.h"
 
 namespace redspine {
 
@@ -33,8 +33,8 @@ class Gpt {
  public:
   /// Weights are drawn from `seed`, each as a function of its parameter's name and its global
   /// position; so is dropout. `device` and `mesh` outlive the model.
-  Gpt(const ModelConfig& config, MicroBatchShape shape, std::uint64_t seed, Placement placement,
-      InitialWeights initial_weights = InitialWeights::drawn);
+  Gpt(const ModelConfig& config, MicroBatchShape shape, std::uint64_t seed,
+      ExecutionContext execution, InitialWeights initial_weights = InitialWeights::drawn);
   Gpt(const Gpt&) = delete;
   Gpt& operator=(const Gpt&) = delete;
 
@@ -42,7 +42,7 @@ class Gpt {
 
   /// Forward and backward: gradients of scale * (sum of the token losses) are added to the
   /// parameters', and `reducer` is told of each bucket as its backward pass ends.
-  void accumulate_gradients(const MicroBatch& batch, float scale, GradientReducer& reducer);
+  void forward_backward(const MicroBatch& batch, float scale, GradientReducer& reducer);
   /// Forward alone, without dropout.
   void evaluate(const MicroBatch& batch);
   /// The sum of the token losses of all calls since the last one, then zero.
@@ -53,7 +53,7 @@ class Gpt {
   /// The same of one row of the B*T alone, [1, v].
   void row_logits(TensorView logits_1v, const MicroBatch& batch, std::int64_t row);
   /// The vocabulary range of those columns.
-  Range logits_columns() const { return local_vocabulary(placement_, config_); }
+  Range logits_columns() const { return local_vocabulary(execution_, config_); }
 
  private:
   DropoutSource dropout_of(const MicroBatch& batch, float probability) const;
@@ -61,14 +61,14 @@ class Gpt {
 
   ModelConfig config_;
   std::uint64_t seed_;
-  Placement placement_;
+  ExecutionContext execution_;
   MicroBatchShape shape_;
   ParameterStore store_;
   RopeTable rope_;
   TokenEmbedding embedding_;
   std::vector<Block> blocks_;
   Norm final_norm_;
-  Head head_;
+  LmHead head_;
 
   std::vector<Tensor> residual_BTD_;  // [block]: its input; one more for the last output
   std::vector<Block::Saved> saved_;   // [block]

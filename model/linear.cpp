@@ -69,15 +69,15 @@ float residual_weight_std(const ModelConfig& config) {
   return weight_std() / std::sqrt(2.0F * static_cast<float>(config.num_layers));
 }
 
-ColumnLinear::ColumnLinear(Placement placement, ParameterStore& store,
+ColumnLinear::ColumnLinear(ExecutionContext execution, ParameterStore& store,
                            const std::vector<OutputFeatures>& parts, std::int64_t in_features,
                            Bias bias)
-    : placement_(placement),
+    : execution_(execution),
       weight_(declare_column_weight(store, parts, in_features)),
       bias_(declare_column_bias(store, parts, bias)) {}
 
 void ColumnLinear::forward(TensorView out_No, ConstTensorView x_ND) const {
-  ops::run(placement_.device, Matmul{.out = out_No,
+  ops::run(execution_.device, Matmul{.out = out_No,
                                      .a = x_ND,
                                      .b = weight_.value,
                                      .transpose_b = Transpose::yes,
@@ -85,7 +85,7 @@ void ColumnLinear::forward(TensorView out_No, ConstTensorView x_ND) const {
 }
 
 void ColumnLinear::forward_gelu(const GeluOutput& out, ConstTensorView x_ND) const {
-  ops::run(placement_.device, MatmulGelu{.out = out.gelu_No,
+  ops::run(execution_.device, MatmulGelu{.out = out.gelu_No,
                                          .x = out.x_No,
                                          .a = x_ND,
                                          .b = weight_.value,
@@ -94,39 +94,40 @@ void ColumnLinear::forward_gelu(const GeluOutput& out, ConstTensorView x_ND) con
 }
 
 void ColumnLinear::backward(TensorView dx_ND, ConstTensorView dout_No, ConstTensorView x_ND) const {
-  Device& device = placement_.device;
+  Device& device = execution_.device;
   ops::run(device, Matmul{.out = dx_ND, .a = dout_No, .b = weight_.value});
   device.order(Stream::compute, Stream::activations);
-  placement_.tensor_axis().all_reduce(dx_ND, ReduceOp::sum, Stream::activations);
+  execution_.tensor_axis().all_reduce(dx_ND, ReduceOp::sum, Stream::activations);
   add_weight_gradients(device, weight_, bias_, dout_No, x_ND);
   device.order(Stream::activations, Stream::compute);
 }
 
-RowLinear::RowLinear(Placement placement, ParameterStore& store, const Options& options, Bias bias)
-    : placement_(placement),
+RowLinear::RowLinear(ExecutionContext execution, ParameterStore& store, const Options& options,
+                     Bias bias)
+    : execution_(execution),
       weight_(declare_row_weight(store, options)),
-      bias_(declare_row_bias(store, options, bias, placement.tensor_axis().rank())) {}
+      bias_(declare_row_bias(store, options, bias, execution.tensor_axis().rank())) {}
 
 void RowLinear::forward(TensorView out_ND, ConstTensorView x_Ni) const {
   // One rank's summand carries the bias, so that the sum holds it once.
-  const bool has_bias = placement_.tensor_axis().rank() == 0;
-  ops::run(placement_.device, Matmul{.out = out_ND,
+  const bool has_bias = execution_.tensor_axis().rank() == 0;
+  ops::run(execution_.device, Matmul{.out = out_ND,
                                      .a = x_Ni,
                                      .b = weight_.value,
                                      .transpose_b = Transpose::yes,
                                      .bias = value_or_none(has_bias ? bias_ : nullptr)});
-  placement_.all_reduce_over_tensor(out_ND, ReduceOp::sum);
+  execution_.all_reduce_over_tensor(out_ND, ReduceOp::sum);
 }
 
 void RowLinear::backward(TensorView dx_Ni, ConstTensorView dout_ND, ConstTensorView x_Ni) const {
-  Device& device = placement_.device;
+  Device& device = execution_.device;
   ops::run(device, Matmul{.out = dx_Ni, .a = dout_ND, .b = weight_.value});
   add_weight_gradients(device, weight_, bias_, dout_ND, x_Ni);
 }
 
 void RowLinear::backward_gelu(const GeluInput& in, ConstTensorView dout_ND,
                               ConstTensorView gelu_Ni) const {
-  Device& device = placement_.device;
+  Device& device = execution_.device;
   ops::run(device,
            MatmulGeluBackward{
                .dx = in.dx_Ni, .a = dout_ND, .b = weight_.value, .x = in.x_Ni, .kind = in.kind});

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "model/config.h"
-#include "model/layer.h"
+#include "model/execution_context.h"
 #include "model/parameters.h"
 
 namespace redspine {
@@ -36,8 +36,8 @@ struct OutputFeatures {
 class ColumnLinear {
  public:
   /// `parts` are computed by one product; their features lie side by side in the output.
-  ColumnLinear(Placement placement, ParameterStore& store, const std::vector<OutputFeatures>& parts,
-               std::int64_t in_features, Bias bias);
+  ColumnLinear(ExecutionContext execution, ParameterStore& store,
+               const std::vector<OutputFeatures>& parts, std::int64_t in_features, Bias bias);
 
   /// out_No = x W^T + b, written.
   void forward(TensorView out_No, ConstTensorView x_ND) const;
@@ -54,7 +54,7 @@ class ColumnLinear {
   void backward(TensorView dx_ND, ConstTensorView dout_No, ConstTensorView x_ND) const;
 
  private:
-  Placement placement_;
+  ExecutionContext execution_;
   ParameterStack& weight_;
   ParameterStack* bias_;  // null for none
 };
@@ -68,7 +68,7 @@ class RowLinear {
     Range local_in;
     float initial_std;
   };
-  RowLinear(Placement placement, ParameterStore& store, const Options& options, Bias bias);
+  RowLinear(ExecutionContext execution, ParameterStore& store, const Options& options, Bias bias);
 
   /// out_ND = b + sum over ranks of x W^T; written.
   void forward(TensorView out_ND, ConstTensorView x_Ni) const;
@@ -84,7 +84,7 @@ class RowLinear {
   void backward_gelu(const GeluInput& in, ConstTensorView dout_ND, ConstTensorView gelu_Ni) const;
 
  private:
-  Placement placement_;
+  ExecutionContext execution_;
   ParameterStack& weight_;
   ParameterStack* bias_;
 };

@@ -3,13 +3,13 @@
 namespace redspine {
 namespace {
 
-Range local_features(const Placement& placement, const ModelConfig& config) {
-  return partition(config.ffn_size, placement.tensor_axis().size(), placement.tensor_axis().rank());
+Range local_features(const ExecutionContext& execution, const ModelConfig& config) {
+  return partition(config.ffn_size, execution.tensor_axis().size(), execution.tensor_axis().rank());
 }
 
-std::vector<OutputFeatures> up_features(const Placement& placement, const ModelConfig& config,
-                                        const std::string& name) {
-  const Range local = local_features(placement, config);
+std::vector<OutputFeatures> up_features(const ExecutionContext& execution,
+                                        const ModelConfig& config, const std::string& name) {
+  const Range local = local_features(execution, config);
   const OutputFeatures up{
       .name = name + ".up", .num_global = config.ffn_size, .local = local, .owned = local};
   if (config.activation != Activation::swiglu) return {up};
@@ -24,26 +24,26 @@ GeluKind gelu_kind(Activation activation) {
 
 }  // namespace
 
-Mlp::Mlp(Placement placement, ParameterStore& store, const ModelConfig& config,
+Mlp::Mlp(ExecutionContext execution, ParameterStore& store, const ModelConfig& config,
          const std::string& name)
-    : placement_(placement),
+    : execution_(execution),
       activation_(config.activation),
-      num_local_features_(local_features(placement, config).size()),
-      up_(placement, store, up_features(placement, config, name), config.hidden_size,
+      num_local_features_(local_features(execution, config).size()),
+      up_(execution, store, up_features(execution, config, name), config.hidden_size,
           config.bias ? Bias::yes : Bias::no),
-      down_(placement, store,
+      down_(execution, store,
             {.name = name + ".down",
              .out_features = config.hidden_size,
              .in_features = config.ffn_size,
-             .local_in = local_features(placement, config),
+             .local_in = local_features(execution, config),
              .initial_std = residual_weight_std(config)},
             config.bias ? Bias::yes : Bias::no) {}
 
 Mlp::Saved Mlp::make_saved(std::int64_t batch, std::int64_t length) const {
   const std::int64_t up_size =
       activation_ == Activation::swiglu ? 2 * num_local_features_ : num_local_features_;
-  Device& device = placement_.device;
-  const DType dtype = placement_.dtype;
+  Device& device = execution_.device;
+  const DType dtype = execution_.dtype;
   return {.up_BTf = Tensor(device, dtype, {batch, length, up_size}),
           .hidden_BTf = Tensor(device, dtype, {batch, length, num_local_features_})};
 }
@@ -58,7 +58,7 @@ Mlp::Scratch Mlp::make_scratch(std::int64_t batch, std::int64_t length) const {
 void Mlp::forward(TensorView out_BTD, ConstTensorView x_BTD, const Saved& saved) const {
   if (activation_ == Activation::swiglu) {
     up_.forward(saved.up_BTf, x_BTD);
-    ops::run(placement_.device, Swiglu{.out = saved.hidden_BTf, .gate_up = saved.up_BTf});
+    ops::run(execution_.device, Swiglu{.out = saved.hidden_BTf, .gate_up = saved.up_BTf});
   } else {
     up_.forward_gelu(
         {.gelu_No = saved.hidden_BTf, .x_No = saved.up_BTf, .kind = gelu_kind(activation_)}, x_BTD);
@@ -69,7 +69,7 @@ void Mlp::forward(TensorView out_BTD, ConstTensorView x_BTD, const Saved& saved)
 void Mlp::backward(const Backward& gradients, const Saved& saved, const Scratch& scratch) const {
   if (activation_ == Activation::swiglu) {
     down_.backward(scratch.dhidden_BTf, gradients.dout_BTD, saved.hidden_BTf);
-    ops::run(placement_.device, SwigluBackward{.dgate_up = scratch.dup_BTf,
+    ops::run(execution_.device, SwigluBackward{.dgate_up = scratch.dup_BTf,
                                                .dout = scratch.dhidden_BTf,
                                                .gate_up = saved.up_BTf});
   } else {

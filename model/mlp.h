@@ -22,7 +22,7 @@ class Mlp {
     Tensor dhidden_BTf;  // SwiGLU only
   };
 
-  Mlp(Placement placement, ParameterStore& store, const ModelConfig& config,
+  Mlp(ExecutionContext execution, ParameterStore& store, const ModelConfig& config,
       const std::string& name);
 
   Saved make_saved(std::int64_t batch, std::int64_t length) const;
@@ -39,7 +39,7 @@ class Mlp {
   void backward(const Backward& gradients, const Saved& saved, const Scratch& scratch) const;
 
  private:
-  Placement placement_;
+  ExecutionContext execution_;
   Activation activation_;
   std::int64_t num_local_features_;  // f
   ColumnLinear up_;

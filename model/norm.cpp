@@ -3,8 +3,8 @@
 namespace redspine {
 namespace {
 
-ParameterStack& declare_gain(ParameterStore& store, const std::string& name, std::int64_t size,
-                             int tensor_rank) {
+ParameterStack& declare_weight(ParameterStore& store, const std::string& name, std::int64_t size,
+                               int tensor_rank) {
   ParameterSpec spec = replicated_parameter(name + ".weight", {size}, tensor_rank);
   spec.initial_mean = 1.0F;
   spec.read_as = ReadAs::f32;
@@ -21,13 +21,13 @@ ParameterStack* declare_bias(ParameterStore& store, const std::string& name,
 
 }  // namespace
 
-Norm::Norm(Placement placement, ParameterStore& store, const ModelConfig& config,
+Norm::Norm(ExecutionContext execution, ParameterStore& store, const ModelConfig& config,
            const std::string& name)
-    : device_(placement.device),
+    : device_(execution.device),
       kind_(config.norm),
       epsilon_(static_cast<float>(config.norm_epsilon)),
-      gain_(declare_gain(store, name, config.hidden_size, placement.tensor_axis().rank())),
-      bias_(declare_bias(store, name, config, placement.tensor_axis().rank())) {}
+      weight_(declare_weight(store, name, config.hidden_size, execution.tensor_axis().rank())),
+      bias_(declare_bias(store, name, config, execution.tensor_axis().rank())) {}
 
 Norm::Saved Norm::make_saved(std::int64_t num_rows) const {
   Saved saved;
@@ -42,7 +42,7 @@ void Norm::forward(TensorView out_ND, const Input& in, const Saved& saved) const
                               .rstd = saved.rstd_N,
                               .x = in.x_ND,
                               .residual = in.residual_ND,
-                              .gain = gain_.value,
+                              .weight = weight_.value,
                               .epsilon = epsilon_});
   } else {
     ops::run(device_, LayerNorm{.out = out_ND,
@@ -50,7 +50,7 @@ void Norm::forward(TensorView out_ND, const Input& in, const Saved& saved) const
                                 .rstd = saved.rstd_N,
                                 .x = in.x_ND,
                                 .residual = in.residual_ND,
-                                .gain = gain_.value,
+                                .weight = weight_.value,
                                 .bias = value_or_none(bias_),
                                 .epsilon = epsilon_});
   }
@@ -60,20 +60,20 @@ void Norm::backward(TensorView dx_ND, ConstTensorView dout_ND, ConstTensorView x
                     const Saved& saved) const {
   if (kind_ == NormKind::rmsnorm) {
     ops::run(device_, RmsNormBackward{.dx = dx_ND,
-                                      .dgain = gain_.gradient_to_add_to(device_),
+                                      .dweight = weight_.gradient_to_add_to(device_),
                                       .dout = dout_ND,
                                       .x = x_ND,
                                       .rstd = saved.rstd_N,
-                                      .gain = gain_.value});
+                                      .weight = weight_.value});
   } else {
     ops::run(device_, LayerNormBackward{.dx = dx_ND,
-                                        .dgain = gain_.gradient_to_add_to(device_),
+                                        .dweight = weight_.gradient_to_add_to(device_),
                                         .dbias = gradient_or_none(device_, bias_),
                                         .dout = dout_ND,
                                         .x = x_ND,
                                         .mean = saved.mean_N,
                                         .rstd = saved.rstd_N,
-                                        .gain = gain_.value});
+                                        .weight = weight_.value});
   }
 }
 

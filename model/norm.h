@@ -5,7 +5,7 @@
 #include <string>
 
 #include "model/config.h"
-#include "model/layer.h"
+#include "model/execution_context.h"
 #include "model/parameters.h"
 
 namespace redspine {
@@ -18,7 +18,7 @@ class Norm {
     Tensor rstd_N;
   };
 
-  Norm(Placement placement, ParameterStore& store, const ModelConfig& config,
+  Norm(ExecutionContext execution, ParameterStore& store, const ModelConfig& config,
        const std::string& name);
 
   Saved make_saved(std::int64_t num_rows) const;
@@ -38,7 +38,7 @@ class Norm {
   Device& device_;
   NormKind kind_;
   float epsilon_;
-  ParameterStack& gain_;
+  ParameterStack& weight_;
   ParameterStack* bias_;  // null for none
 };
 

@@ -71,7 +71,7 @@ void ParameterStore::allocate(Device& device, DType dtype) {
   }
 }
 
-void ParameterStore::begin_gradients() {
+void ParameterStore::zero_gradients() {
   for (StackLayout& stack : stacks_) stack.views.next_summand = Update::write;
 }
 

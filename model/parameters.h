@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "parallel/gradient_reducer.h"
+#include "parallel/mesh/gradient_reducer.h"
 #include "parallel/partition.h"
 #include "tensor/kernels.h"
 #include "tensor/tensor.h"
@@ -26,7 +26,7 @@ enum class LocalGradient {
 /// The type in which layers read a parameter.
 enum class ReadAs {
   activations,  // that of the activations which it meets
-  f32,          // the values themselves: gains and biases of norms
+  f32,          // the values themselves: weights and biases of norms
 };
 
 /// A parameter as the whole model knows it, and the range of one dim that this rank holds.
@@ -65,7 +65,7 @@ struct ParameterStack {
   Update next_summand = Update::write;  // how the next summand of the gradient enters it
 
   /// How the caller, which is about to do so, has to put its summand into the gradient: the first
-  /// since begin_gradients() replaces what an earlier step left there.
+  /// since zero_gradients() replaces what an earlier step left there.
   Update take_update() { return std::exchange(next_summand, Update::accumulate); }
   /// The gradient for a kernel that only adds: set to zero before the first summand.
   TensorView gradient_to_add_to(Device& device);
@@ -91,7 +91,7 @@ class ParameterStore {
   /// after the last declare().
   void allocate(Device& device, DType dtype = DType::f32);
   /// From here on gradients are those of a new step; those of the last one no longer count.
-  void begin_gradients();
+  void zero_gradients();
   /// Rounds all values to the working copy, where there is one: after anybody but the optimizer has
   /// written to values().
   void refresh_working(Device& device) const;

@@ -16,7 +16,7 @@ enum class OptimizerPlacement { replicated, sharded };
 enum class Recompute { none, attention, block };
 
 /// What carries collectives on device memory.
-enum class Collectives {
+enum class CollectiveBackend {
   automatic,  // NCCL where every rank has a GPU of its own, else MPI
   nccl,       // from GPU to GPU
   mpi,        // through host memory, which also serves ranks that share a GPU
@@ -29,7 +29,7 @@ struct ParallelConfig {
   Recompute recompute = Recompute::none;
 
   /// Adds what is wrong with this section, under full keys ("parallel.tensor").
-  void validate(Mistakes& mistakes) const;
+  void validate(ConfigProblems& problems) const;
 };
 
 }  // namespace redspine

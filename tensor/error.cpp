@@ -9,11 +9,11 @@
 namespace redspine {
 namespace {
 
-std::string list(const std::vector<Mistake>& mistakes) {
+std::string list(const std::vector<ConfigProblem>& problems) {
   std::string text;
-  for (const Mistake& mistake : mistakes) {
+  for (const ConfigProblem& problem : problems) {
     if (!text.empty()) text += '\n';
-    text += one_line(mistake.key.empty() ? mistake.text : mistake.key + ": " + mistake.text);
+    text += one_line(problem.key.empty() ? problem.text : problem.key + ": " + problem.text);
   }
   return text;
 }
@@ -28,13 +28,13 @@ std::string_view repository_path(std::string_view file) {
 
 }  // namespace
 
-ConfigError::ConfigError(std::vector<Mistake> mistakes)
-    : std::runtime_error(list(mistakes)), mistakes_(std::move(mistakes)) {}
+ConfigError::ConfigError(std::vector<ConfigProblem> problems)
+    : std::runtime_error(list(problems)), problems_(std::move(problems)) {}
 
 ConfigError::ConfigError(std::string key, std::string text)
-    : ConfigError(std::vector<Mistake>{{std::move(key), std::move(text)}}) {}
+    : ConfigError(std::vector<ConfigProblem>{{std::move(key), std::move(text)}}) {}
 
-void Mistakes::throw_if_any() const {
+void ConfigProblems::throw_if_any() const {
   if (!all_.empty()) throw ConfigError(all_);
 }
 

@@ -10,7 +10,7 @@
 // N = B*T rows; lower case is this rank's share.
 //
 // Types: the activations of an operation, and what they are multiplied with or looked up in, are
-// all f32 or all bf16; `x`, `out`, `dout` and their like are activations. Statistics, gains and
+// all f32 or all bf16; `x`, `out`, `dout` and their like are activations. Statistics, weights and
 // biases of norms, gradients of parameters, sums and the optimizer's state are f32 unless a type is
 // named. Whatever is bf16 is computed in f32 and rounded once.
 #pragma once
@@ -71,7 +71,7 @@ struct WeightGradient {
 };
 
 /// Layer normalisation over the last dim (Ba et al., arXiv 1607.06450):
-/// out = (x - mean) * rstd * gain + bias, rstd = 1 / sqrt(variance + epsilon), biased variance.
+/// out = (x - mean) * rstd * weight + bias, rstd = 1 / sqrt(variance + epsilon), biased variance.
 /// Where there is a `residual`, x += residual comes first, in the same pass.
 struct LayerNorm {
   TensorView out;            // [N, D], written
@@ -79,45 +79,45 @@ struct LayerNorm {
   TensorView rstd;           // [N], written
   TensorView x;              // [N, D]; in place where there is a residual, else only read
   ConstTensorView residual;  // [N, D], or empty
-  ConstTensorView gain;      // [D]
+  ConstTensorView weight;    // [D]
   ConstTensorView bias;      // [D], or empty
   float epsilon;
 };
 
-/// With n = (x - mean) * rstd and g = dout * gain:
-/// dx += rstd * (g - mean_D(g) - n * mean_D(g * n)); dgain += sum_N(dout * n); dbias +=
+/// With n = (x - mean) * rstd and g = dout * weight:
+/// dx += rstd * (g - mean_D(g) - n * mean_D(g * n)); dweight += sum_N(dout * n); dbias +=
 /// sum_N(dout).
 struct LayerNormBackward {
-  TensorView dx;     // [N, D], accumulated
-  TensorView dgain;  // [D], accumulated
-  TensorView dbias;  // [D], accumulated, or empty
+  TensorView dx;       // [N, D], accumulated
+  TensorView dweight;  // [D], accumulated
+  TensorView dbias;    // [D], accumulated, or empty
   ConstTensorView dout;
   ConstTensorView x;
   ConstTensorView mean;
   ConstTensorView rstd;
-  ConstTensorView gain;
+  ConstTensorView weight;
 };
 
 /// RMS normalisation (Zhang and Sennrich, arXiv 1910.07467):
-/// out = x * rstd * gain, rstd = 1 / sqrt(mean_D(x^2) + epsilon); x += residual comes first.
+/// out = x * rstd * weight, rstd = 1 / sqrt(mean_D(x^2) + epsilon); x += residual comes first.
 struct RmsNorm {
   TensorView out;            // [N, D], written
   TensorView rstd;           // [N], written
   TensorView x;              // [N, D]; in place where there is a residual, else only read
   ConstTensorView residual;  // [N, D], or empty
-  ConstTensorView gain;      // [D]
+  ConstTensorView weight;    // [D]
   float epsilon;
 };
 
-/// With n = x * rstd and g = dout * gain: dx += rstd * (g - n * mean_D(g * n));
-/// dgain += sum_N(dout * n).
+/// With n = x * rstd and g = dout * weight: dx += rstd * (g - n * mean_D(g * n));
+/// dweight += sum_N(dout * n).
 struct RmsNormBackward {
-  TensorView dx;     // [N, D], accumulated
-  TensorView dgain;  // [D], accumulated
+  TensorView dx;       // [N, D], accumulated
+  TensorView dweight;  // [D], accumulated
   ConstTensorView dout;
   ConstTensorView x;
   ConstTensorView rstd;
-  ConstTensorView gain;
+  ConstTensorView weight;
 };
 
 /// Rotary position embedding (Su et al., arXiv 2104.09864) with the half-split pairing of

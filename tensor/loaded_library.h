@@ -1,7 +1,7 @@
 // A library that is opened by the first call of one of its functions, so that programs start, train
 // on CPUs and say what is missing on machines without it. NVIDIA's functions that are used are
-// defined by us (cuda/cublas_lt.cpp, parallel/nccl.cpp) and pass their arguments on; OpenBLAS, the
-// yardstick of the benchmarks, is called in cpu/blas_library.cpp alone. Local.
+// defined by us (cuda/cublas_lt.cpp, parallel/nccl/nccl.cpp) and pass their arguments on; OpenBLAS,
+// the yardstick of the benchmarks, is called in cpu/blas_library.cpp alone. Local.
 #pragma once
 
 #include <string>

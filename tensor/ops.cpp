@@ -181,7 +181,7 @@ void check(const LayerNorm& op) {
   }
   check_count("LayerNorm", {"mean", op.mean}, op.x.rows());
   check_count("LayerNorm", {"rstd", op.rstd}, op.x.rows());
-  check_count("LayerNorm", {"gain", op.gain}, op.x.cols());
+  check_count("LayerNorm", {"weight", op.weight}, op.x.cols());
   if (op.bias.count() != 0) check_count("LayerNorm", {"bias", op.bias}, op.x.cols());
 }
 
@@ -190,8 +190,8 @@ void check(const LayerNormBackward& op) {
   check_same_matrix("LayerNormBackward", {"dout", op.dout}, {"x", op.x});
   check_count("LayerNormBackward", {"mean", op.mean}, op.x.rows());
   check_count("LayerNormBackward", {"rstd", op.rstd}, op.x.rows());
-  check_count("LayerNormBackward", {"gain", op.gain}, op.x.cols());
-  check_count("LayerNormBackward", {"dgain", op.dgain}, op.x.cols());
+  check_count("LayerNormBackward", {"weight", op.weight}, op.x.cols());
+  check_count("LayerNormBackward", {"dweight", op.dweight}, op.x.cols());
   if (op.dbias.count() != 0) check_count("LayerNormBackward", {"dbias", op.dbias}, op.x.cols());
 }
 
@@ -201,15 +201,15 @@ void check(const RmsNorm& op) {
     check_same_matrix("RmsNorm", {"residual", op.residual}, {"x", op.x});
   }
   check_count("RmsNorm", {"rstd", op.rstd}, op.x.rows());
-  check_count("RmsNorm", {"gain", op.gain}, op.x.cols());
+  check_count("RmsNorm", {"weight", op.weight}, op.x.cols());
 }
 
 void check(const RmsNormBackward& op) {
   check_same_matrix("RmsNormBackward", {"dx", op.dx}, {"x", op.x});
   check_same_matrix("RmsNormBackward", {"dout", op.dout}, {"x", op.x});
   check_count("RmsNormBackward", {"rstd", op.rstd}, op.x.rows());
-  check_count("RmsNormBackward", {"gain", op.gain}, op.x.cols());
-  check_count("RmsNormBackward", {"dgain", op.dgain}, op.x.cols());
+  check_count("RmsNormBackward", {"weight", op.weight}, op.x.cols());
+  check_count("RmsNormBackward", {"dweight", op.dweight}, op.x.cols());
 }
 
 void check(const Rope& op) {

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "parallel/failure.h"
+#include "parallel/group/failure.h"
 
 namespace redspine {
 namespace {
@@ -54,10 +54,10 @@ bool are_equal(std::span<const double, 2 * kNumHashParts> sums, int num_ranks) {
 }
 
 void fail_for_unequal_hashes(const ProcessMesh& mesh, std::uint64_t mine, const std::string& when) {
-  const RankGroup& world = mesh.world();
+  const ProcessGroup& world = mesh.world();
   const auto group_size = static_cast<std::size_t>(mesh.group(Axis::tensor).size());
   const std::vector<std::string> hashes = world.all_gather(fmt::format("{:016x}", mine));
-  const std::vector<std::string> hosts = world.all_gather(RankGroup::host_name());
+  const std::vector<std::string> hosts = world.all_gather(ProcessGroup::host_name());
   for (std::size_t first = 0; first < hashes.size(); first += group_size) {
     std::vector<std::string> ranks;
     for (std::size_t rank = first; rank < first + group_size; ++rank) {

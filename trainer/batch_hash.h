@@ -8,7 +8,7 @@
 #include <span>
 #include <string>
 
-#include "parallel/process_mesh.h"
+#include "parallel/mesh/process_mesh.h"
 
 namespace redspine {
 

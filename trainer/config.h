@@ -12,12 +12,12 @@
 #include "parallel/config.h"
 #include "tensor/error.h"
 #include "tensor/view.h"
+#include "trainer/optimizer/config.h"
 
 namespace redspine {
 
 enum class DeviceChoice { automatic, cpu, cuda };
 enum class Precision { fp32, bf16 };  // of activations, and of the weights that they meet
-enum class ScheduleKind { constant, linear, cosine, wsd };
 
 /// The type of the activations.
 inline DType dtype_of(Precision precision) {
@@ -30,9 +30,10 @@ struct RunConfig {
   std::uint64_t seed = 1234;        // of weights, sample order and dropout
   DeviceChoice device = DeviceChoice::automatic;
   Precision precision = Precision::fp32;  // bf16, on CUDA only, keeps fp32 master weights
-  Collectives collectives = Collectives::automatic;  // NCCL for ranks with a GPU each, else MPI
+  CollectiveBackend collectives =
+      CollectiveBackend::automatic;  // NCCL for ranks with a GPU each, else MPI
 
-  void validate(Mistakes& mistakes) const;
+  void validate(ConfigProblems& problems) const;
 };
 
 struct BatchConfig {
@@ -40,32 +41,8 @@ struct BatchConfig {
   std::int64_t global_batch_size = 512;  // sequences a step over all ranks
   std::int64_t micro_batch_size = 8;     // sequences a rank computes at once; the rest accumulates
 
-  void validate(Mistakes& mistakes) const;
+  void validate(ConfigProblems& problems) const;
 };
-
-/// AdamW, arXiv 1711.05101, in PyTorch's form.
-struct OptimizerConfig {
-  double learning_rate = 6.0e-4;  // the schedule's peak
-  double beta1 = 0.9;
-  double beta2 = 0.95;
-  double epsilon = 1.0e-8;         // added outside the root
-  double weight_decay = 0.1;       // decoupled; none on one-dimensional tensors
-  double max_gradient_norm = 1.0;  // global norm that gradients are clipped to; 0 = off
-
-  void validate(Mistakes& mistakes) const;
-};
-
-struct ScheduleConfig {
-  ScheduleKind kind = ScheduleKind::cosine;
-  std::int64_t warmup_steps = 700;   // linear rise from 0; 0 = none; unset: see below
-  std::int64_t decay_steps = 19560;  // length of the whole schedule; unset: train.steps
-  double min_ratio = 0.1;            // last learning rate / optimizer.learning_rate
-
-  void validate(Mistakes& mistakes) const;
-};
-
-/// What an unset schedule.warmup_steps is: a tenth of the schedule, and 700 at most.
-std::int64_t default_warmup_steps(std::int64_t decay_steps);
 
 struct TrainConfig {
   std::int64_t steps = 0;            // required: optimizer steps of the whole run
@@ -79,7 +56,7 @@ struct TrainConfig {
   bool is_evaluation_due(std::int64_t step) const {
     return eval_interval > 0 && (step % eval_interval == 0 || step == steps);
   }
-  void validate(Mistakes& mistakes) const;
+  void validate(ConfigProblems& problems) const;
 };
 
 struct CheckpointConfig {
@@ -91,7 +68,7 @@ struct CheckpointConfig {
   bool async = true;            // write in the background, from a copy in host memory
   bool verify = true;           // check every hash before resuming; false: sizes and headers alone
 
-  void validate(Mistakes& mistakes) const;
+  void validate(ConfigProblems& problems) const;
 };
 
 struct Config {
@@ -113,7 +90,7 @@ struct Config {
 
   /// Adds everything that is wrong: each section by itself, the sections against one another, and
   /// all of it against the number of ranks.
-  void validate(Mistakes& mistakes, int world_size) const;
+  void validate(ConfigProblems& problems, int world_size) const;
 };
 
 }  // namespace redspine

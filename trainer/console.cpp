@@ -7,8 +7,8 @@
 
 #include <cmath>
 
-#include "data/output.h"
-#include "parallel/rank_group.h"
+#include "data/io/output.h"
+#include "parallel/group/process_group.h"
 #include "tensor/error.h"
 #include "tensor/printable.h"
 
@@ -48,7 +48,7 @@ void write_console(std::string_view text) {
   } catch (const Error& error) {
     leave_standard_output();
     print_error("[rank 0 @ {}] warning: {}; the run goes on without its console\n",
-                RankGroup::host_name(), error.what());
+                ProcessGroup::host_name(), error.what());
   }
 }
 

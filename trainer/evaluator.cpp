@@ -14,12 +14,12 @@ constexpr std::int32_t kNoTarget = -1;
 
 }  // namespace
 
-Evaluator::Evaluator(const ValidationData& data, Gpt& model, BatchFeed& feed, Placement placement,
-                     std::int64_t max_windows)
+Evaluator::Evaluator(const ValidationData& data, Gpt& model, BatchFeed& feed,
+                     ExecutionContext execution, std::int64_t max_windows)
     : data_(data),
       model_(model),
       feed_(feed),
-      placement_(placement),
+      execution_(execution),
       num_windows_(max_windows > 0 ? std::min(max_windows, data.num_windows())
                                    : data.num_windows()) {}
 
@@ -27,8 +27,8 @@ Evaluator::Evaluator(const ValidationData& data, Gpt& model, BatchFeed& feed, Pl
 // targets, so that all of them make the same collective calls.
 std::optional<ValidationReport> Evaluator::evaluate(std::int64_t step,
                                                     const std::function<Requests()>& poll) {
-  const RankGroup& data_axis = placement_.mesh.group(Axis::data);
-  const RankGroup& tensor_axis = placement_.mesh.group(Axis::tensor);
+  const ProcessGroup& data_axis = execution_.mesh.group(Axis::data);
+  const ProcessGroup& tensor_axis = execution_.mesh.group(Axis::tensor);
   const MicroBatchShape shape = feed_.shape();
   const auto num_tokens = static_cast<std::size_t>(shape.num_sequences * shape.sequence_length);
   std::vector<std::int32_t> tokens(num_tokens);
@@ -37,7 +37,7 @@ std::optional<ValidationReport> Evaluator::evaluate(std::int64_t step,
   std::uint64_t hash = 0;
   for (std::int64_t begin = 0; begin < num_windows_;
        begin += shape.num_sequences * data_axis.size()) {
-    if (poll && agree_on(poll(), placement_.mesh.world()).stops()) {
+    if (poll && agree_on(poll(), execution_.mesh.world()).stops()) {
       model_.take_loss_sum();
       return std::nullopt;
     }
@@ -60,7 +60,7 @@ std::optional<ValidationReport> Evaluator::evaluate(std::int64_t step,
   HashMoments moments = moments_of(hash_of(std::span(totals).last<kNumHashParts>()));
   tensor_axis.all_reduce(moments, ReduceOp::sum);
   if (!are_equal(moments, tensor_axis.size())) {
-    fail_for_unequal_hashes(placement_.mesh, hash, fmt::format("the evaluation at step {}", step));
+    fail_for_unequal_hashes(execution_.mesh, hash, fmt::format("the evaluation at step {}", step));
   }
   return ValidationReport{
       .step = step, .loss = totals[0] / totals[1], .tokens = static_cast<std::int64_t>(totals[1])};

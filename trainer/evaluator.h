@@ -15,7 +15,7 @@ namespace redspine {
 class Evaluator {
  public:
   /// All borrowed. `max_windows`: the first so many sequences; 0 = all of them.
-  Evaluator(const ValidationData& data, Gpt& model, BatchFeed& feed, Placement placement,
+  Evaluator(const ValidationData& data, Gpt& model, BatchFeed& feed, ExecutionContext execution,
             std::int64_t max_windows);
 
   /// Nothing where `poll`, if it is one, tells on any rank that the run has to stop.
@@ -26,7 +26,7 @@ class Evaluator {
   const ValidationData& data_;
   Gpt& model_;
   BatchFeed& feed_;
-  Placement placement_;
+  ExecutionContext execution_;
   std::int64_t num_windows_;
 };
 

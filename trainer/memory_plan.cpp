@@ -7,10 +7,10 @@
 #include <cstddef>
 
 #include "model/gpt.h"
-#include "parallel/gradient_reducer.h"
+#include "parallel/mesh/gradient_reducer.h"
 #include "tensor/error.h"
 #include "trainer/batch_feed.h"
-#include "trainer/optimizer.h"
+#include "trainer/optimizer/optimizer.h"
 
 namespace redspine {
 namespace {
@@ -52,10 +52,11 @@ class CountingDevice final : public Device {
 
 }  // namespace
 
-MemoryPlan plan_memory(const Config& config, const RankGroup& world, DeviceKind kind) {
+MemoryPlan plan_memory(const Config& config, const ProcessGroup& world, DeviceKind kind) {
   CountingDevice device(kind);
   // MPI's: there is no GPU for NCCL, and neither takes memory of the device that counts here.
-  const ProcessMesh mesh(world, static_cast<int>(config.parallel.tensor), device, Collectives::mpi);
+  const ProcessMesh mesh(world, static_cast<int>(config.parallel.tensor), device,
+                         CollectiveBackend::mpi);
   const MicroBatchShape shape{.num_sequences = config.batch.micro_batch_size,
                               .sequence_length = config.batch.sequence_length};
   Gpt model(config.model, shape, config.run.seed, {device, mesh, dtype_of(config.run.precision)},

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "parallel/rank_group.h"
+#include "parallel/group/process_group.h"
 #include "tensor/device.h"
 #include "trainer/config.h"
 
@@ -24,7 +24,7 @@ struct MemoryPlan {
 /// What training takes; without what libraries keep for themselves (workspaces, contexts).
 /// `config` is valid for the size of `world`; `kind` is that of the devices, for which layers may
 /// choose buffers of different sizes.
-MemoryPlan plan_memory(const Config& config, const RankGroup& world, DeviceKind kind);
+MemoryPlan plan_memory(const Config& config, const ProcessGroup& world, DeviceKind kind);
 
 /// One line, in MiB.
 std::string to_string(const MemoryPlan& plan);

@@ -9,8 +9,8 @@
 #include <nlohmann/json.hpp>
 #include <span>
 
+#include "data/io/folders.h"
 #include "tensor/error.h"
-#include "trainer/checkpoint/files.h"
 
 namespace redspine {
 namespace {

@@ -7,7 +7,8 @@
 #include <optional>
 #include <string>
 
-#include "data/file.h"
+#include "data/io/file.h"
+#include "trainer/checkpoint/save_report.h"
 #include "trainer/config.h"
 #include "trainer/report.h"
 

@@ -36,15 +36,6 @@ struct StepReport {
 /// The report of the later of two steps, with the times of both.
 StepReport with_times_of(const StepReport& before, StepReport report);
 
-/// Of a checkpoint that has its name and is durable.
-struct SaveReport {
-  std::int64_t step;
-  std::string path;
-  std::int64_t bytes;          // of the tensors
-  double stall_seconds = 0.0;  // how long training stood still
-  double seconds = 0.0;        // from the call until the checkpoint was there
-};
-
 struct ValidationReport {
   std::int64_t step;
   double loss;          // mean over the tokens

@@ -56,7 +56,7 @@ std::string Requests::stop_cause() const {
   return "";
 }
 
-Requests agree_on(const Requests& mine, const RankGroup& world) {
+Requests agree_on(const Requests& mine, const ProcessGroup& world) {
   Requests agreed = mine;
   world.all_reduce(agreed.counts, ReduceOp::sum);
   return agreed;

@@ -11,7 +11,7 @@
 #include <optional>
 #include <string>
 
-#include "parallel/rank_group.h"
+#include "parallel/group/process_group.h"
 
 namespace redspine {
 
@@ -41,7 +41,7 @@ struct Requests {
 };
 
 /// Collective: everybody's counts added up.
-Requests agree_on(const Requests& mine, const RankGroup& world);
+Requests agree_on(const Requests& mine, const ProcessGroup& world);
 
 /// The signals that ask a run to stop wait to be asked for, in all threads that start from now on
 /// and to the end of the process: whatever arrives after the first cannot change the exit code any

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "trainer/checkpoint/save_report.h"
 #include "trainer/config.h"
 #include "trainer/console.h"
 #include "trainer/metrics.h"

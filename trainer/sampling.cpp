@@ -61,14 +61,15 @@ std::int32_t choose_token(std::span<const float> logits, std::int64_t position,
   return static_cast<std::int32_t>(best);
 }
 
-NextToken::NextToken(const ModelConfig& config, std::int64_t max_context, Placement placement)
+NextToken::NextToken(const ModelConfig& config, std::int64_t max_context,
+                     ExecutionContext execution)
     : max_context_(max_context),
-      placement_(placement),
-      model_(config, {.num_sequences = 1, .sequence_length = max_context}, 0, placement,
+      execution_(execution),
+      model_(config, {.num_sequences = 1, .sequence_length = max_context}, 0, execution,
              InitialWeights::zero),
-      tokens_(placement.device, DType::i32, {1, max_context}),
-      samples_(placement.device, DType::i64, {1}),
-      logits_1v_(placement.device, DType::f32, {1, model_.logits_columns().size()}) {}
+      tokens_(execution.device, DType::i32, {1, max_context}),
+      samples_(execution.device, DType::i64, {1}),
+      logits_1v_(execution.device, DType::f32, {1, model_.logits_columns().size()}) {}
 
 // Attention is causal, so what stands behind the context does not matter.
 std::vector<float> NextToken::logits(std::span<const std::int32_t> context) {
@@ -77,7 +78,7 @@ std::vector<float> NextToken::logits(std::span<const std::int32_t> context) {
   if (context.size() > length) context = context.last(length);
   std::vector<std::int32_t> tokens(length);
   std::copy(context.begin(), context.end(), tokens.begin());
-  Device& device = placement_.device;
+  Device& device = execution_.device;
   device.upload(tokens_.view().reshape({max_context_}),
                 host_view(std::span<const std::int32_t>(tokens)));
   model_.row_logits(logits_1v_,
@@ -90,7 +91,7 @@ std::vector<float> NextToken::logits(std::span<const std::int32_t> context) {
   // The ranks' columns follow one another in the order of the ranks.
   const std::string bytes(reinterpret_cast<const char*>(mine.data()), mine.size() * sizeof(float));
   std::vector<float> all;
-  for (const std::string& theirs : placement_.mesh.group(Axis::tensor).all_gather(bytes)) {
+  for (const std::string& theirs : execution_.mesh.group(Axis::tensor).all_gather(bytes)) {
     const std::size_t begin = all.size();
     all.resize(begin + theirs.size() / sizeof(float));
     if (!theirs.empty()) std::memcpy(all.data() + begin, theirs.data(), theirs.size());

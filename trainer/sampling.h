@@ -28,7 +28,7 @@ class NextToken {
  public:
   /// Weights are zero until they are loaded into model(). `max_context` is at most the model's
   /// maximum length; a longer context counts with its last so many tokens.
-  NextToken(const ModelConfig& config, std::int64_t max_context, Placement placement);
+  NextToken(const ModelConfig& config, std::int64_t max_context, ExecutionContext execution);
 
   Gpt& model() { return model_; }
 
@@ -37,7 +37,7 @@ class NextToken {
 
  private:
   std::int64_t max_context_;
-  Placement placement_;
+  ExecutionContext execution_;
   Gpt model_;
   Tensor tokens_;   // [1, T]
   Tensor samples_;  // [1]

@@ -9,9 +9,9 @@
 #include <utility>
 
 #include "model/flops.h"
-#include "parallel/gradient_norm.h"
+#include "parallel/mesh/gradient_norm.h"
 #include "trainer/batch_hash.h"
-#include "trainer/schedule.h"
+#include "trainer/optimizer/schedule.h"
 
 namespace redspine {
 namespace {
@@ -32,7 +32,7 @@ MicroBatchShape micro_batch_shape(const BatchConfig& batch) {
   return {.num_sequences = batch.micro_batch_size, .sequence_length = batch.sequence_length};
 }
 
-PrefetcherOptions prefetcher_options(const Config& config, const RankGroup& data_axis,
+PrefetcherOptions prefetcher_options(const Config& config, const ProcessGroup& data_axis,
                                      std::int64_t samples_consumed) {
   return {.samples_consumed = samples_consumed,
           .global_batch_size = config.batch.global_batch_size,
@@ -47,19 +47,19 @@ struct StepSums {
   Requests requests;
   std::uint64_t batch_hash;
 
-  void add_over_data(const RankGroup& axis) {
+  void add_over_data(const ProcessGroup& axis) {
     batch_hash = hash_of(add(axis, parts_of(batch_hash)));
   }
   /// Whether all tensor ranks have read the same: one answer in the world, as each rank of a data
   /// axis has the same sum of hashes by now.
-  bool add_over_tensor(const RankGroup& axis) {
+  bool add_over_tensor(const ProcessGroup& axis) {
     return are_equal(add(axis, moments_of(batch_hash)), axis.size());
   }
 
  private:
   /// Gives `hash`, added up with the others.
   template <std::size_t size>
-  std::array<double, size> add(const RankGroup& axis, std::array<double, size> hash) {
+  std::array<double, size> add(const ProcessGroup& axis, std::array<double, size> hash) {
     std::array<double, 1 + kNumRequests + size> sums{value};
     const auto hash_sums = std::copy(requests.counts.begin(), requests.counts.end(), &sums[1]);
     std::copy(hash.begin(), hash.end(), hash_sums);
@@ -71,7 +71,7 @@ struct StepSums {
   }
 };
 
-class Laps {
+class PhaseTimer {
  public:
   /// Seconds since the last call, or since this object was made.
   double next() {
@@ -84,9 +84,9 @@ class Laps {
 };
 
 std::optional<Evaluator> make_evaluator(const Config& config, const RunData& data, Gpt& model,
-                                        BatchFeed& feed, Placement placement) {
+                                        BatchFeed& feed, ExecutionContext execution) {
   if (!data.validation) return std::nullopt;
-  return Evaluator(*data.validation, model, feed, placement,
+  return Evaluator(*data.validation, model, feed, execution,
                    config.train.eval_batches * config.batch.global_batch_size);
 }
 
@@ -95,7 +95,7 @@ std::optional<Evaluator> make_evaluator(const Config& config, const RunData& dat
 RunData::RunData(const Config& config)
     : training(config.data, training_data_options(config)), validation(open_validation(config)) {}
 
-Trainer::Trainer(const Config& config, RunData& data, const RankGroup& world, Device& device,
+Trainer::Trainer(const Config& config, RunData& data, const ProcessGroup& world, Device& device,
                  const TrainingProgress& progress)
     : config_(config),
       progress_(progress),
@@ -113,31 +113,31 @@ Trainer::Trainer(const Config& config, RunData& data, const RankGroup& world, De
                   prefetcher_options(config, mesh_.group(Axis::data), progress.samples_consumed)) {}
 
 StepReport Trainer::train_step(const Requests& mine) {
-  Laps laps;
+  PhaseTimer timer;
   PhaseSeconds phases;
-  const RankGroup& data_axis = mesh_.group(Axis::data);
+  const ProcessGroup& data_axis = mesh_.group(Axis::data);
   const std::int64_t batch_size = config_.batch.global_batch_size;
   const auto num_tokens = static_cast<double>(batch_size * config_.batch.sequence_length);
   mesh_.begin_step(++progress_.step);
 
   const Batch batch = prefetcher_.next();
-  model_.parameters().begin_gradients();
+  model_.parameters().zero_gradients();
   for (std::int64_t m = 0; m < num_micro_batches_; ++m) {
-    model_.accumulate_gradients(feed_.training(batch, m), static_cast<float>(1.0 / num_tokens),
-                                reducer_);
+    model_.forward_backward(feed_.training(batch, m), static_cast<float>(1.0 / num_tokens),
+                            reducer_);
   }
   reducer_.finish();
 
   StepSums sums{.value = model_.take_loss_sum(), .requests = mine, .batch_hash = batch.hash};
   sums.add_over_data(data_axis);
   const double loss = sums.value / num_tokens;
-  phases.gradients = laps.next();
+  phases.gradients = timer.next();
   sums.value = sum_of_squares(device_, model_.parameters().owned_gradients());
   if (!sums.add_over_tensor(mesh_.group(Axis::tensor))) {
     fail_for_unequal_hashes(mesh_, batch.hash, fmt::format("step {}", progress_.step));
   }
   const double norm = std::sqrt(sums.value);
-  phases.norm = laps.next();
+  phases.norm = timer.next();
   const double learning_rate =
       config_.optimizer.learning_rate * schedule_factor(config_.schedule, progress_.step);
   // Both numbers are the same bits on every rank, so all ranks decide alike.
@@ -145,13 +145,13 @@ StepReport Trainer::train_step(const Requests& mine) {
   if (is_finite) {
     optimizer_.update(learning_rate, clip_factor(norm, config_.optimizer.max_gradient_norm));
   }
-  phases.update = laps.next();
+  phases.update = timer.next();
   progress_.samples_consumed += batch_size;
   progress_.tokens_consumed += batch_size * config_.batch.sequence_length;
   progress_.num_updates = optimizer_.num_updates();
   progress_.num_skipped_in_a_row = is_finite ? 0 : progress_.num_skipped_in_a_row + 1;
 
-  const double seconds = phases.gradients + phases.norm + phases.update + laps.next();
+  const double seconds = phases.gradients + phases.norm + phases.update + timer.next();
   const double flops =
       num_tokens * training_flops_per_token(config_.model, config_.batch.sequence_length);
   return {.step = progress_.step,

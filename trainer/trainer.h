@@ -10,13 +10,13 @@
 #include "data/dataset.h"
 #include "data/prefetcher.h"
 #include "model/gpt.h"
-#include "parallel/gradient_reducer.h"
+#include "parallel/mesh/gradient_reducer.h"
 #include "trainer/batch_feed.h"
-#include "trainer/checkpoint/training_json.h"
+#include "trainer/checkpoint/format/training_json.h"
 #include "trainer/checkpoint/training_state.h"
 #include "trainer/config.h"
 #include "trainer/evaluator.h"
-#include "trainer/optimizer.h"
+#include "trainer/optimizer/optimizer.h"
 #include "trainer/report.h"
 
 namespace redspine {
@@ -34,7 +34,7 @@ class Trainer {
  public:
   /// `config` is valid for the size of `world`; the others outlive the trainer. It goes on from
   /// `progress`; after a step, weights and moments are zero until they are loaded into tensors().
-  Trainer(const Config& config, RunData& data, const RankGroup& world, Device& device,
+  Trainer(const Config& config, RunData& data, const ProcessGroup& world, Device& device,
           const TrainingProgress& progress = {});
 
   /// One optimizer step, or, where the gradient is not finite on any rank, none on all of them.

@@ -7,8 +7,8 @@
 #include <filesystem>
 #include <thread>
 
-#include "parallel/failure.h"
-#include "trainer/checkpoint/files.h"
+#include "data/io/folders.h"
+#include "parallel/group/failure.h"
 #include "trainer/run_log.h"
 
 namespace redspine {
@@ -27,10 +27,10 @@ std::optional<std::int64_t> resumed_step(const RunIdentity& identity) {
   return identity.resumed->record.progress.step;
 }
 
-class Course {
+class TrainingLoop {
  public:
-  Course(Trainer& trainer, const Config& config, const RunIdentity& identity,
-         const RunServices& services)
+  TrainingLoop(Trainer& trainer, const Config& config, const RunIdentity& identity,
+               const RunServices& services)
       : trainer_(trainer),
         config_(config),
         services_(services),
@@ -61,7 +61,7 @@ class Course {
   }
 
  private:
-  const RankGroup& world() const { return trainer_.mesh().world(); }
+  const ProcessGroup& world() const { return trainer_.mesh().world(); }
   std::int64_t step() const { return trainer_.progress().step; }
   std::int64_t num_skipped() const { return trainer_.progress().num_skipped_in_a_row; }
   bool is_finished() const { return step() >= config_.train.steps; }
@@ -249,7 +249,7 @@ std::string run_id_path(const RunConfig& config) { return run_directory(config) 
 
 RunEnd run_training(Trainer& trainer, const Config& config, const RunIdentity& identity,
                     const RunServices& services) {
-  return Course(trainer, config, identity, services).run();
+  return TrainingLoop(trainer, config, identity, services).run();
 }
 
 }  // namespace redspine

@@ -1,7 +1,7 @@
 #include <cmath>
 
 #include "tensor/cpu/cpu_kernels.h"
-#include "tensor/cpu/partition.h"
+#include "tensor/cpu/parallel_for.h"
 
 namespace redspine {
 

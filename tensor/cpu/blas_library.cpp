@@ -65,7 +65,7 @@ std::string blas_description() {
     return fmt::format("{} {}, {} kernels", name, version,
                        call<&openblas_get_corename>(library, "openblas_get_corename"));
   } catch (const ConfigError& error) {
-    return error.mistakes().front().text;
+    return error.problems().front().text;
   }
 }
 

@@ -1,7 +1,7 @@
 // Bias gradients: the sums of a matrix's columns. Internal to tensor/cpu; local.
 #pragma once
 
-#include "tensor/cpu/partition.h"
+#include "tensor/cpu/parallel_for.h"
 #include "tensor/view.h"
 
 namespace redspine {

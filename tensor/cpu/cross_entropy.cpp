@@ -2,7 +2,7 @@
 #include <limits>
 
 #include "tensor/cpu/cpu_kernels.h"
-#include "tensor/cpu/partition.h"
+#include "tensor/cpu/parallel_for.h"
 #include "tensor/cpu/vector_math.h"
 
 namespace redspine {

@@ -2,7 +2,7 @@
 
 #include "tensor/cpu/column_sums.h"
 #include "tensor/cpu/cpu_kernels.h"
-#include "tensor/cpu/partition.h"
+#include "tensor/cpu/parallel_for.h"
 #include "tensor/cpu/residual.h"
 
 namespace redspine {
@@ -31,7 +31,7 @@ Moments moments_of(const float* x, std::int64_t cols, float epsilon) {
 void CpuKernels::run(const LayerNorm& op) const {
   const std::int64_t cols = op.x.cols();
   const ResidualRows x(op.x, op.residual);
-  const float* gain = op.gain.data<float>();
+  const float* weight = op.weight.data<float>();
   const float* bias = op.bias.count() == 0 ? nullptr : op.bias.data<float>();
   float* out = op.out.data<float>();
   float* mean = op.mean.data<float>();
@@ -46,11 +46,11 @@ void CpuKernels::run(const LayerNorm& op) const {
     if (bias != nullptr) {
 #pragma omp simd
       for (std::int64_t c = 0; c < cols; ++c) {
-        out_row[c] = (x_row[c] - m.mean) * m.rstd * gain[c] + bias[c];
+        out_row[c] = (x_row[c] - m.mean) * m.rstd * weight[c] + bias[c];
       }
     } else {
 #pragma omp simd
-      for (std::int64_t c = 0; c < cols; ++c) out_row[c] = (x_row[c] - m.mean) * m.rstd * gain[c];
+      for (std::int64_t c = 0; c < cols; ++c) out_row[c] = (x_row[c] - m.mean) * m.rstd * weight[c];
     }
   });
 }
@@ -62,11 +62,11 @@ void CpuKernels::run(const LayerNormBackward& op) const {
   const float* x = op.x.data<float>();
   const float* mean = op.mean.data<float>();
   const float* rstd = op.rstd.data<float>();
-  const float* gains = op.gain.data<float>();
+  const float* weights = op.weight.data<float>();
   float* dx = op.dx.data<float>();
 
-  const auto row_backward = [=](std::int64_t row, float* dgain) {
-    const float* gain = gains;
+  const auto row_backward = [=](std::int64_t row, float* dweight) {
+    const float* weight = weights;
     const float* dout_row = dout + row * cols;
     const float* x_row = x + row * cols;
     float* dx_row = dx + row * cols;
@@ -77,23 +77,23 @@ void CpuKernels::run(const LayerNormBackward& op) const {
 #pragma omp simd reduction(+ : sum_g, sum_gn)
     for (std::int64_t c = 0; c < cols; ++c) {
       const float n = (x_row[c] - m) * r;
-      const float g = dout_row[c] * gain[c];
+      const float g = dout_row[c] * weight[c];
       sum_g += g;
       sum_gn += g * n;
-      dgain[c] += dout_row[c] * n;
+      dweight[c] += dout_row[c] * n;
     }
     const float mean_g = sum_g / static_cast<float>(cols);
     const float mean_gn = sum_gn / static_cast<float>(cols);
 #pragma omp simd
     for (std::int64_t c = 0; c < cols; ++c) {
       const float n = (x_row[c] - m) * r;
-      dx_row[c] += r * (dout_row[c] * gain[c] - mean_g - n * mean_gn);
+      dx_row[c] += r * (dout_row[c] * weight[c] - mean_g - n * mean_gn);
     }
   };
 
-  add_column_sums(op.dgain.data<float>(), rows, cols,
-                  [=](std::int64_t begin, std::int64_t end, float* dgain) {
-                    for (std::int64_t row = begin; row < end; ++row) row_backward(row, dgain);
+  add_column_sums(op.dweight.data<float>(), rows, cols,
+                  [=](std::int64_t begin, std::int64_t end, float* dweight) {
+                    for (std::int64_t row = begin; row < end; ++row) row_backward(row, dweight);
                   });
   if (op.dbias.count() != 0) add_columns(op.dbias, op.dout);
 }

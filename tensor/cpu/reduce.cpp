@@ -1,5 +1,5 @@
 #include "tensor/cpu/cpu_kernels.h"
-#include "tensor/cpu/partition.h"
+#include "tensor/cpu/parallel_for.h"
 
 namespace redspine {
 

@@ -1,7 +1,7 @@
 #include <cmath>
 
 #include "tensor/cpu/cpu_kernels.h"
-#include "tensor/cpu/partition.h"
+#include "tensor/cpu/parallel_for.h"
 #include "tensor/cpu/residual.h"
 
 namespace redspine {
@@ -9,7 +9,7 @@ namespace redspine {
 void CpuKernels::run(const RmsNorm& op) const {
   const std::int64_t cols = op.x.cols();
   const ResidualRows x(op.x, op.residual);
-  const float* gain = op.gain.data<float>();
+  const float* weight = op.weight.data<float>();
   float* out = op.out.data<float>();
   float* rstd = op.rstd.data<float>();
   const float epsilon = op.epsilon;
@@ -22,7 +22,7 @@ void CpuKernels::run(const RmsNorm& op) const {
     const float r = 1.0F / std::sqrt(squares / static_cast<float>(cols) + epsilon);
     rstd[row] = r;
 #pragma omp simd
-    for (std::int64_t c = 0; c < cols; ++c) out_row[c] = x_row[c] * r * gain[c];
+    for (std::int64_t c = 0; c < cols; ++c) out_row[c] = x_row[c] * r * weight[c];
   });
 }
 
@@ -31,11 +31,11 @@ void CpuKernels::run(const RmsNormBackward& op) const {
   const float* dout = op.dout.data<float>();
   const float* x = op.x.data<float>();
   const float* rstd = op.rstd.data<float>();
-  const float* gains = op.gain.data<float>();
+  const float* weights = op.weight.data<float>();
   float* dx = op.dx.data<float>();
 
-  const auto row_backward = [=](std::int64_t row, float* dgain) {
-    const float* gain = gains;
+  const auto row_backward = [=](std::int64_t row, float* dweight) {
+    const float* weight = weights;
     const float* dout_row = dout + row * cols;
     const float* x_row = x + row * cols;
     float* dx_row = dx + row * cols;
@@ -44,19 +44,19 @@ void CpuKernels::run(const RmsNormBackward& op) const {
 #pragma omp simd reduction(+ : sum_gn)
     for (std::int64_t c = 0; c < cols; ++c) {
       const float dout_n = dout_row[c] * (x_row[c] * r);
-      sum_gn += dout_n * gain[c];
-      dgain[c] += dout_n;
+      sum_gn += dout_n * weight[c];
+      dweight[c] += dout_n;
     }
     const float mean_gn = sum_gn / static_cast<float>(cols);
 #pragma omp simd
     for (std::int64_t c = 0; c < cols; ++c) {
-      dx_row[c] += r * (dout_row[c] * gain[c] - x_row[c] * r * mean_gn);
+      dx_row[c] += r * (dout_row[c] * weight[c] - x_row[c] * r * mean_gn);
     }
   };
 
-  add_column_sums(op.dgain.data<float>(), op.x.rows(), cols,
-                  [=](std::int64_t begin, std::int64_t end, float* dgain) {
-                    for (std::int64_t row = begin; row < end; ++row) row_backward(row, dgain);
+  add_column_sums(op.dweight.data<float>(), op.x.rows(), cols,
+                  [=](std::int64_t begin, std::int64_t end, float* dweight) {
+                    for (std::int64_t row = begin; row < end; ++row) row_backward(row, dweight);
                   });
 }
 

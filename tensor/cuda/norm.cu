@@ -16,13 +16,13 @@ struct NormForward {
   float* rstd;
   T* x;
   const T* residual;  // null for none
-  const float* gain;
+  const float* weight;
   const float* bias;  // null for none
   std::int64_t cols;
   float epsilon;
 };
 
-template <NormKind kind, int width, class T>
+template <NormVariant kind, int width, class T>
 __global__ void __launch_bounds__(kNormThreads) norm_kernel(NormForward<T> op) {
   auto& shared = *shared_memory<ReductionShared<float>>();
   const std::int64_t row = blockIdx.x;
@@ -42,7 +42,7 @@ __global__ void __launch_bounds__(kNormThreads) norm_kernel(NormForward<T> op) {
   }
 
   float mean = 0.0F;
-  if constexpr (kind == NormKind::layer) {
+  if constexpr (kind == NormVariant::layer) {
     float sum = 0.0F;
     for_own_columns<width>(op.cols, [&](std::int64_t c) {
       const Floats<width> v = load<width>(x + c);
@@ -60,16 +60,16 @@ __global__ void __launch_bounds__(kNormThreads) norm_kernel(NormForward<T> op) {
   const float rstd =
       1.0F / sqrtf(reduce_block(squares, shared.per_warp, Plus{}) / cols + op.epsilon);
   if (threadIdx.x == 0) {
-    if constexpr (kind == NormKind::layer) op.mean[row] = mean;
+    if constexpr (kind == NormVariant::layer) op.mean[row] = mean;
     op.rstd[row] = rstd;
   }
 
   T* out = op.out + row * op.cols;
   for_own_columns<width>(op.cols, [&](std::int64_t c) {
     Floats<width> v = load<width>(x + c);
-    const Floats<width> gain = load<width>(op.gain + c);
+    const Floats<width> weight = load<width>(op.weight + c);
 #pragma unroll
-    for (int j = 0; j < width; ++j) v.values[j] = (v.values[j] - mean) * rstd * gain.values[j];
+    for (int j = 0; j < width; ++j) v.values[j] = (v.values[j] - mean) * rstd * weight.values[j];
     if (op.bias != nullptr) {
       const Floats<width> bias = load<width>(op.bias + c);
 #pragma unroll
@@ -79,7 +79,7 @@ __global__ void __launch_bounds__(kNormThreads) norm_kernel(NormForward<T> op) {
   });
 }
 
-template <NormKind kind, class T>
+template <NormVariant kind, class T>
 void normalise(cudaStream_t stream, const NormForward<T>& op, std::int64_t rows, Access access) {
   if (rows == 0) return;
   with_width<T>(access, [&]<int width>() {
@@ -99,13 +99,13 @@ void CudaKernels::run(const LayerNorm& op) const {
                                  .rstd = elements<float>(op.rstd),
                                  .x = elements<T>(op.x),
                                  .residual = elements_or_null<T>(op.residual),
-                                 .gain = elements<float>(op.gain),
+                                 .weight = elements<float>(op.weight),
                                  .bias = elements_or_null<float>(op.bias),
                                  .cols = op.x.cols(),
                                  .epsilon = op.epsilon};
-    normalise<NormKind::layer>(
+    normalise<NormVariant::layer>(
         stream_, forward, op.x.rows(),
-        access_to_rows<T>(op.x.cols(), op.out, op.x, op.residual, op.gain, op.bias));
+        access_to_rows<T>(op.x.cols(), op.out, op.x, op.residual, op.weight, op.bias));
   });
 }
 
@@ -116,12 +116,13 @@ void CudaKernels::run(const RmsNorm& op) const {
                                  .rstd = elements<float>(op.rstd),
                                  .x = elements<T>(op.x),
                                  .residual = elements_or_null<T>(op.residual),
-                                 .gain = elements<float>(op.gain),
+                                 .weight = elements<float>(op.weight),
                                  .bias = nullptr,
                                  .cols = op.x.cols(),
                                  .epsilon = op.epsilon};
-    normalise<NormKind::rms>(stream_, forward, op.x.rows(),
-                             access_to_rows<T>(op.x.cols(), op.out, op.x, op.residual, op.gain));
+    normalise<NormVariant::rms>(
+        stream_, forward, op.x.rows(),
+        access_to_rows<T>(op.x.cols(), op.out, op.x, op.residual, op.weight));
   });
 }
 

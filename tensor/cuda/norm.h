@@ -10,7 +10,7 @@
 
 namespace redspine::cuda {
 
-enum class NormKind { layer, rms };
+enum class NormVariant { layer, rms };
 
 inline constexpr int kNormThreads = 256;
 

@@ -1,5 +1,5 @@
 // LayerNorm and RmsNorm backward: a block takes some rows, one after the other, and keeps the sums
-// over them for the gradients of gain and bias. A thread owns columns, so no sum is shared.
+// over them for the gradients of weight and bias. A thread owns columns, so no sum is shared.
 #include <cstddef>
 
 #include "tensor/cuda/column_sums.h"
@@ -12,12 +12,12 @@ namespace {
 template <class T>
 struct NormGradient {
   T* dx;
-  float* partials;  // [blocks][2][cols]: the sums for gain, then those for bias
+  float* partials;  // [blocks][2][cols]: the sums for weight, then those for bias
   const T* dout;
   const T* x;
   const float* mean;  // null for RmsNorm
   const float* rstd;
-  const float* gain;
+  const float* weight;
   std::int64_t rows;
   std::int64_t cols;
   std::int64_t rows_per_block;
@@ -37,14 +37,14 @@ std::size_t shared_bytes(std::int64_t cols) {
   return offsetof(BackwardShared, sums) + static_cast<std::size_t>(num_sums) * sizeof(float);
 }
 
-template <NormKind kind, int width, class T>
+template <NormVariant kind, int width, class T>
 __global__ void __launch_bounds__(kNormThreads, 4) norm_backward_kernel(NormGradient<T> op) {
   auto& shared = *shared_memory<BackwardShared>();
   float* partials = op.partials + std::int64_t{blockIdx.x} * 2 * op.cols;
-  float* dgain = op.cols <= kMaxSharedCols ? shared.sums : partials;
-  float* dbias = dgain + op.cols;
+  float* dweight = op.cols <= kMaxSharedCols ? shared.sums : partials;
+  float* dbias = dweight + op.cols;
   for_own_columns<width>(op.cols, [&](std::int64_t c) {
-    store(dgain + c, Floats<width>{});
+    store(dweight + c, Floats<width>{});
     store(dbias + c, Floats<width>{});
   });
 
@@ -53,57 +53,57 @@ __global__ void __launch_bounds__(kNormThreads, 4) norm_backward_kernel(NormGrad
   for (std::int64_t row = begin; row < end; ++row) {
     const T* x = op.x + row * op.cols;
     const T* dout = op.dout + row * op.cols;
-    const float mean = kind == NormKind::layer ? op.mean[row] : 0.0F;
+    const float mean = kind == NormVariant::layer ? op.mean[row] : 0.0F;
     const float rstd = op.rstd[row];
     float sum_g = 0.0F;
     float sum_gn = 0.0F;
     for_own_columns<width>(op.cols, [&](std::int64_t c) {
       const Floats<width> v = load<width>(x + c);
       const Floats<width> d = load<width>(dout + c);
-      const Floats<width> gain = load<width>(op.gain + c);
-      Floats<width> gain_sum = load<width>(dgain + c);
+      const Floats<width> weight = load<width>(op.weight + c);
+      Floats<width> gain_sum = load<width>(dweight + c);
       Floats<width> bias_sum = load<width>(dbias + c);
 #pragma unroll
       for (int j = 0; j < width; ++j) {
         const float n = (v.values[j] - mean) * rstd;
-        const float g = d.values[j] * gain.values[j];
+        const float g = d.values[j] * weight.values[j];
         sum_g += g;
         sum_gn += g * n;
         gain_sum.values[j] += d.values[j] * n;
         bias_sum.values[j] += d.values[j];
       }
-      store(dgain + c, gain_sum);
+      store(dweight + c, gain_sum);
       store(dbias + c, bias_sum);
     });
     const auto cols = static_cast<float>(op.cols);
     const float mean_gn = reduce_block(sum_gn, shared.per_warp, Plus{}) / cols;
     const float mean_g =
-        kind == NormKind::layer ? reduce_block(sum_g, shared.per_warp, Plus{}) / cols : 0.0F;
+        kind == NormVariant::layer ? reduce_block(sum_g, shared.per_warp, Plus{}) / cols : 0.0F;
     T* dx = op.dx + row * op.cols;
     for_own_columns<width>(op.cols, [&](std::int64_t c) {
       const Floats<width> v = load<width>(x + c);
       const Floats<width> d = load<width>(dout + c);
-      const Floats<width> gain = load<width>(op.gain + c);
+      const Floats<width> weight = load<width>(op.weight + c);
       Floats<width> sum = load<width>(dx + c);
 #pragma unroll
       for (int j = 0; j < width; ++j) {
         const float n = (v.values[j] - mean) * rstd;
-        sum.values[j] += rstd * (d.values[j] * gain.values[j] - mean_g - n * mean_gn);
+        sum.values[j] += rstd * (d.values[j] * weight.values[j] - mean_g - n * mean_gn);
       }
       store(dx + c, sum);
     });
   }
 
-  if (dgain != partials) {
+  if (dweight != partials) {
     for_own_columns<width>(op.cols, [&](std::int64_t c) {
-      store(partials + c, load<width>(dgain + c));
+      store(partials + c, load<width>(dweight + c));
       store(partials + op.cols + c, load<width>(dbias + c));
     });
   }
 }
 
 // What the kinds of norm have in common; a layer norm's means and bias gradient come beside.
-template <NormKind kind, class Op>
+template <NormVariant kind, class Op>
 void differentiate(cudaStream_t stream, Scratch& scratch, const Op& op, ConstTensorView mean,
                    TensorView dbias) {
   const std::int64_t rows = op.x.rows();
@@ -118,18 +118,18 @@ void differentiate(cudaStream_t stream, Scratch& scratch, const Op& op, ConstTen
                                    .x = elements<T>(op.x),
                                    .mean = elements_or_null<float>(mean),
                                    .rstd = elements<float>(op.rstd),
-                                   .gain = elements<float>(op.gain),
+                                   .weight = elements<float>(op.weight),
                                    .rows = rows,
                                    .cols = cols,
                                    .rows_per_block = blocks.rows_per_block};
-    with_width<T>(access_to_rows<T>(cols, op.dx, op.dout, op.x, op.gain), [&]<int width>() {
+    with_width<T>(access_to_rows<T>(cols, op.dx, op.dout, op.x, op.weight), [&]<int width>() {
       launch(stream,
              {static_cast<unsigned>(blocks.count), block_size_for(cols / width, kNormThreads),
               shared_bytes(cols)},
              norm_backward_kernel<kind, width, T>, gradient);
     });
   });
-  add_partial_sums(stream, elements<float>(op.dgain), cols, {partials, blocks.count, 2 * cols});
+  add_partial_sums(stream, elements<float>(op.dweight), cols, {partials, blocks.count, 2 * cols});
   if (dbias.count() == 0) return;
   add_partial_sums(stream, elements<float>(dbias), cols, {partials + cols, blocks.count, 2 * cols});
 }
@@ -137,11 +137,11 @@ void differentiate(cudaStream_t stream, Scratch& scratch, const Op& op, ConstTen
 }  // namespace
 
 void CudaKernels::run(const LayerNormBackward& op) const {
-  differentiate<NormKind::layer>(stream_, scratch_, op, op.mean, op.dbias);
+  differentiate<NormVariant::layer>(stream_, scratch_, op, op.mean, op.dbias);
 }
 
 void CudaKernels::run(const RmsNormBackward& op) const {
-  differentiate<NormKind::rms>(stream_, scratch_, op, {}, {});
+  differentiate<NormVariant::rms>(stream_, scratch_, op, {}, {});
 }
 
 }  // namespace redspine::cuda

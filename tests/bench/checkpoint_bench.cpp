@@ -14,9 +14,9 @@
 #include <thread>
 #include <vector>
 
-#include "data/file.h"
-#include "parallel/mpi_session.h"
-#include "trainer/checkpoint/files.h"
+#include "data/io/file.h"
+#include "data/io/folders.h"
+#include "parallel/group/mpi_session.h"
 #include "trainer/checkpoint/loader.h"
 #include "trainer/checkpoint/saver.h"
 #include "trainer/checkpoint/verify.h"
@@ -97,7 +97,7 @@ Config config_in(const std::string& folder) {
 
 class Bench {
  public:
-  Bench(const std::string& folder, const RankGroup& world)
+  Bench(const std::string& folder, const ProcessGroup& world)
       : folder_(folder),
         config_(config_in(folder)),
         device_(make_cpu_device(static_cast<int>(std::thread::hardware_concurrency()))),

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "data/file.h"
+#include "data/io/file.h"
 #include "data/prefetcher.h"
 #include "tensor/error.h"
 

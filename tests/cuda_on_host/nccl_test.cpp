@@ -1,4 +1,5 @@
-// Collectives between ranks; and ranks that call differently, which are told so and do not hang.
+// CollectiveBackend between ranks; and ranks that call differently, which are told so and do not
+// hang.
 #include <cuda_bf16.h>
 #include <gmock/gmock.h>
 #include <nccl.h>

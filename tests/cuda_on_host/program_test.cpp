@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "tests/launch/command_line.h"
+#include "tests/support/command_line.h"
 
 namespace redspine::testing {
 namespace {

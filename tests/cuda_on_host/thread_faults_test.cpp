@@ -1,5 +1,5 @@
-// Kernels with one planted mistake each, beside their correct twins: the stand-in must report the
-// mistake, or the result must be wrong, under every seed that is tried.
+// Kernels with one planted problem each, beside their correct twins: the stand-in must report the
+// problem, or the result must be wrong, under every seed that is tried.
 #include <gmock/gmock.h>
 
 #include <algorithm>

@@ -8,7 +8,7 @@
 #include <random>
 #include <vector>
 
-#include "tests/data/scratch.h"
+#include "tests/support/scratch.h"
 
 namespace redspine {
 namespace {

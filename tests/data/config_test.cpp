@@ -8,33 +8,33 @@ namespace redspine {
 namespace {
 
 TEST(DataConfig, IsLegalWithOneFile) {
-  Mistakes mistakes;
-  DataConfig{.train = {{.path = "a"}}}.validate(mistakes);
-  EXPECT_TRUE(mistakes.empty());
+  ConfigProblems problems;
+  DataConfig{.train = {{.path = "a"}}}.validate(problems);
+  EXPECT_TRUE(problems.empty());
 }
 
 TEST(DataConfig, NeedsATrainingFile) {
-  Mistakes mistakes;
-  DataConfig{}.validate(mistakes);
-  ASSERT_EQ(mistakes.all().size(), 1u);
-  EXPECT_EQ(mistakes.all()[0].key, "data.train");
+  ConfigProblems problems;
+  DataConfig{}.validate(problems);
+  ASSERT_EQ(problems.all().size(), 1u);
+  EXPECT_EQ(problems.all()[0].key, "data.train");
 }
 
 TEST(DataConfig, NamesEveryMistakeByItsFullKey) {
-  Mistakes mistakes;
+  ConfigProblems problems;
   const DataConfig config{.train = {{"a", 1.0},
                                     {"", 0.0},
                                     {"b", -1.0},
                                     {"c", std::numeric_limits<double>::infinity()},
                                     {"d", std::numeric_limits<double>::quiet_NaN()}},
                           .validation = {{"", -1.0}}};
-  config.validate(mistakes);
+  config.validate(problems);
   std::vector<std::string> keys;
-  for (const Mistake& mistake : mistakes.all()) keys.push_back(mistake.key);
+  for (const ConfigProblem& problem : problems.all()) keys.push_back(problem.key);
   EXPECT_EQ(keys, (std::vector<std::string>{"data.train[1].path", "data.validation[0].path",
                                             "data.train[1].weight", "data.train[2].weight",
                                             "data.train[3].weight", "data.train[4].weight"}));
-  EXPECT_EQ(mistakes.all()[3].text, "is -1; legal: a finite number above 0");
+  EXPECT_EQ(problems.all()[3].text, "is -1; legal: a finite number above 0");
 }
 
 }  // namespace

@@ -9,7 +9,7 @@
 #include <set>
 #include <vector>
 
-#include "tests/data/scratch.h"
+#include "tests/support/scratch.h"
 
 namespace redspine {
 namespace {

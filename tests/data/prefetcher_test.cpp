@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "tests/data/scratch.h"
+#include "tests/support/scratch.h"
 
 namespace redspine {
 namespace {

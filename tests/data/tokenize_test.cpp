@@ -11,10 +11,10 @@
 #include <thread>
 #include <vector>
 
-#include "data/token_file.h"
-#include "data/tokenizer.h"
-#include "tests/data/compressed.h"
-#include "tests/data/scratch.h"
+#include "data/files/token_file.h"
+#include "data/tokenizer/tokenizer.h"
+#include "tests/data/documents/compressed.h"
+#include "tests/support/scratch.h"
 
 namespace redspine {
 namespace {

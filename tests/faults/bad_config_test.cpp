@@ -1,8 +1,8 @@
-// Mistakes on the command line and in the configuration.
+// ConfigProblems on the command line and in the configuration.
 
 #include <gtest/gtest.h>
 
-#include "tests/faults/refusal.h"
+#include "tests/support/refusal.h"
 
 namespace redspine::testing {
 namespace {

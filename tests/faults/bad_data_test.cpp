@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/faults/refusal.h"
+#include "tests/support/refusal.h"
 
 namespace redspine::testing {
 namespace {
@@ -17,7 +17,7 @@ void train_on(const Scene& scene, std::string_view file, std::string_view format
   scene.edit("eval_interval: 2", "eval_interval: 0");
 }
 
-/// A mistake in the bytes of a file.
+/// A problem in the bytes of a file.
 std::function<void(const Scene&)> file(const char* name, const char* format,
                                        const std::string& bytes) {
   return [=](const Scene& scene) {

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "tests/faults/refusal.h"
+#include "tests/support/refusal.h"
 
 namespace redspine::testing {
 namespace {

@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-#include "tests/faults/refusal.h"
+#include "tests/support/refusal.h"
 
 namespace redspine::testing {
 namespace {

@@ -3,7 +3,7 @@
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
-#include "tests/faults/refusal.h"
+#include "tests/support/refusal.h"
 
 namespace redspine::testing {
 namespace {

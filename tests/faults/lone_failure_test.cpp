@@ -10,7 +10,7 @@
 #include <csignal>
 #include <fstream>
 
-#include "tests/faults/refusal.h"
+#include "tests/support/refusal.h"
 
 namespace redspine::testing {
 namespace {

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <chrono>
 
-#include "tests/faults/scene.h"
+#include "tests/support/scene.h"
 
 namespace redspine::testing {
 namespace {

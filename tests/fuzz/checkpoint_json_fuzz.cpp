@@ -6,9 +6,9 @@
 #include <string_view>
 
 #include "tensor/error.h"
-#include "trainer/checkpoint/manifest.h"
-#include "trainer/checkpoint/model_json.h"
-#include "trainer/checkpoint/training_json.h"
+#include "trainer/checkpoint/format/manifest.h"
+#include "trainer/checkpoint/format/model_json.h"
+#include "trainer/checkpoint/format/training_json.h"
 
 namespace redspine {
 namespace {

@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "data/document_index.h"
-#include "data/token_file.h"
+#include "data/files/document_index.h"
+#include "data/files/token_file.h"
 #include "tensor/error.h"
 
 namespace redspine {

@@ -9,9 +9,9 @@
 #include <string_view>
 #include <vector>
 
-#include "data/bpe_tokenizer.h"
-#include "data/bpe_trainer.h"
-#include "data/splitter.h"
+#include "data/tokenizer/bpe_tokenizer.h"
+#include "data/tokenizer/bpe_trainer.h"
+#include "data/tokenizer/splitter.h"
 
 namespace redspine {
 namespace {

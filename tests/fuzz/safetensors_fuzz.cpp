@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "tensor/error.h"
-#include "trainer/checkpoint/safetensors.h"
+#include "trainer/checkpoint/format/safetensors.h"
 
 namespace redspine {
 namespace {

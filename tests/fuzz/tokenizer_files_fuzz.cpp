@@ -8,9 +8,9 @@
 #include <string_view>
 #include <vector>
 
-#include "data/bpe_file.h"
-#include "data/bpe_tokenizer.h"
-#include "data/splitter.h"
+#include "data/tokenizer/bpe_file.h"
+#include "data/tokenizer/bpe_tokenizer.h"
+#include "data/tokenizer/splitter.h"
 #include "tensor/error.h"
 
 namespace redspine {

@@ -13,11 +13,11 @@
 #include <vector>
 
 #include "model/gpt.h"
-#include "parallel/gradient_norm.h"
+#include "parallel/mesh/gradient_norm.h"
 #include "tests/golden/golden_case.h"
 #include "tests/support/mpi_main.h"
 #include "tests/support/test_device.h"
-#include "trainer/optimizer.h"
+#include "trainer/optimizer/optimizer.h"
 
 namespace redspine::testing {
 namespace {
@@ -74,9 +74,9 @@ class Golden : public ::testing::TestWithParam<std::string> {
 
   /// Gradients of the mean loss of a step's batch; returns that loss.
   double compute_gradients(std::size_t step) {
-    gpt_.parameters().begin_gradients();
+    gpt_.parameters().zero_gradients();
     const auto scale = static_cast<float>(1.0 / static_cast<double>(num_tokens()));
-    gpt_.accumulate_gradients(batch_of_step(step), scale, reducer_);
+    gpt_.forward_backward(batch_of_step(step), scale, reducer_);
     reducer_.finish();
     return gpt_.take_loss_sum() / static_cast<double>(num_tokens());
   }

@@ -94,7 +94,7 @@ struct Trajectory {
 };
 
 // Rows that several ranks hold have the same bits on all of them. Collective over `group`.
-void expect_same_bits(const Parameter& parameter, const RankGroup& group) {
+void expect_same_bits(const Parameter& parameter, const ProcessGroup& group) {
   const ParameterSpec& spec = parameter.spec;
   std::string message(reinterpret_cast<const char*>(&spec.local), sizeof(Range));
   message.append(static_cast<const char*>(parameter.value.raw()), parameter.value.bytes());
@@ -123,14 +123,14 @@ void expect_same_bits(const Parameter& parameter, const RankGroup& group) {
 }
 
 // Collective over `ranks`.
-Trajectory train(const Config& config, const RankGroup& ranks) {
+Trajectory train(const Config& config, const ProcessGroup& ranks) {
   const auto device = make_test_device();
-  Mistakes mistakes;
-  config.validate(mistakes, ranks.size());
-  mistakes.throw_if_any();
+  ConfigProblems problems;
+  config.validate(problems, ranks.size());
+  problems.throw_if_any();
   RunData data(config);
   Trainer trainer(config, data, ranks, *device);
-  const RankGroup& tensor = trainer.mesh().group(Axis::tensor);
+  const ProcessGroup& tensor = trainer.mesh().group(Axis::tensor);
   const auto gather_now = [&](ViewOf view) {
     return gather(trainer.model().parameters(), view, tensor, *device);
   };
@@ -224,7 +224,7 @@ TEST(Layouts, TrainAsOneRankDoes) {
   const std::string tokens = shared_temporary_directory() + "/tokens";
   if (world().rank() == 0) write_structured_tokens(tokens, {.vocab_size = kVocabulary});
   world().barrier();
-  const RankGroup alone = world().split(world().rank());
+  const ProcessGroup alone = world().split(world().rank());
   for (const Variant& variant : variants()) {
     std::optional<Trajectory> reference;
     if (world().rank() == 0) {

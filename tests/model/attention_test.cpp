@@ -18,7 +18,7 @@ class AttentionCase : public Bench {
  public:
   explicit AttentionCase(const ModelConfig& config)
       : rope(make_rope(config)),
-        attention(placement(), store.begin_bucket(), config, rope ? &*rope : nullptr, "attention"),
+        attention(execution(), store.begin_bucket(), config, rope ? &*rope : nullptr, "attention"),
         saved(attention.make_saved(kBatch, kLength)),
         scratch(attention.make_scratch(kBatch, kLength)),
         shape{kBatch, kLength, config.hidden_size},

@@ -21,7 +21,7 @@ void expect_block_gradients(const ModelConfig& config) {
   Device& device = *bench.device;
   std::optional<RopeTable> rope;
   if (config.position == Position::rope) rope = make_rope_table(device, config, kLength);
-  const Block block(bench.placement(), bench.store.begin_bucket(), config, rope ? &*rope : nullptr,
+  const Block block(bench.execution(), bench.store.begin_bucket(), config, rope ? &*rope : nullptr,
                     1);
   bench.store.allocate(device);
   randomize_parameters(bench.store, device, 0.2F);

@@ -17,7 +17,7 @@ constexpr std::int64_t kLength = 4;
 class EmbeddingCase : public Bench {
  public:
   explicit EmbeddingCase(const ModelConfig& config)
-      : embedding(placement(), store.begin_bucket(), config),
+      : embedding(execution(), store.begin_bucket(), config),
         shape{kBatch, kLength, config.hidden_size},
         // The first and the last row, and one that occurs twice.
         tokens{0, 60, 20, 20, 7, 33, 41, 0, 59, 1, 2, 3},

@@ -34,7 +34,7 @@ class GptCase {
   }
   /// The mean loss with dropout; the gradients of it are added to the parameters'.
   double train() {
-    model.accumulate_gradients(batch(), kScale, reducer);
+    model.forward_backward(batch(), kScale, reducer);
     reducer.finish();
     return model.take_loss_sum() / kNumTokens;
   }
@@ -80,7 +80,7 @@ void expect_gpt_gradients(const ModelConfig& config) {
                                    .loss = [&] { return gpt.train(); },
                                    .compute_gradients =
                                        [&] {
-                                         store.begin_gradients();
+                                         store.zero_gradients();
                                          gpt.train();
                                        },
                                    .tolerance = 3e-3,
@@ -153,7 +153,7 @@ TEST(Gpt, GradientsOfANewStepHoldNothingOfTheLast) {
       gpt.device->upload(parameter.gradient.reshape({parameter.gradient.count()}),
                          host_view(std::span(old)));
     }
-    gpt.model.parameters().begin_gradients();
+    gpt.model.parameters().zero_gradients();
     gpt.train();
     EXPECT_EQ(gradients() == first, true);
   }

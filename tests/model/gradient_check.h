@@ -6,7 +6,7 @@
 // was 4e-4 of the gradient at most, and mostly below 1e-4: kTolerance allows a little more, and any
 // wrong term is far above it. (The kernels beneath are tested against f64, element by element.)
 //
-// Each variable is moved along random directions, not element by element: a mistake in any of its
+// Each variable is moved along random directions, not element by element: a problem in any of its
 // elements shows in every one of them, and a hundred thousand elements cost four losses. A
 // direction is a function of an element's global place, so that all ranks move the same whole.
 #pragma once
@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "model/layer.h"
+#include "model/execution_context.h"
 #include "model/parameters.h"
 #include "tensor/random_normal.h"
 #include "tests/support/mpi_main.h"
@@ -29,7 +29,7 @@ constexpr double kTolerance = 1e-3;
 /// Where a layer is tested: a device, and every rank of the world on the tensor axis.
 struct Bench {
   Bench() : device(make_test_device()), mesh(world(), world().size(), *device) {}
-  Placement placement() { return {*device, mesh}; }
+  ExecutionContext execution() { return {*device, mesh}; }
 
   std::unique_ptr<Device> device;
   ProcessMesh mesh;
@@ -57,7 +57,7 @@ std::vector<Variable> parameters_of(const ParameterStore& store, SharedGradients
 
 /// Normal values, of standard deviation `spread`, as a function of their place in the whole.
 void randomize(const Variable& variable, Device& device, float spread);
-/// The same for every parameter, around 1 for gains.
+/// The same for every parameter, around 1 for weights.
 void randomize_parameters(ParameterStore& store, Device& device, float spread);
 /// Host values of the columns `local` of a random [rows, num_global], the same on any ranks.
 std::vector<float> random_columns(const std::string& name, std::int64_t rows,

@@ -24,7 +24,7 @@ ModelConfig config_of(Family family) {
 }
 
 /// The weights of a new model over the ranks of `group`, put together.
-WholeTensors weights_of(const ModelConfig& config, std::uint64_t seed, const RankGroup& group) {
+WholeTensors weights_of(const ModelConfig& config, std::uint64_t seed, const ProcessGroup& group) {
   const auto device = make_cpu_device(1);
   const ProcessMesh mesh(group, group.size(), *device);
   Gpt model(config, {.num_sequences = 1, .sequence_length = 4}, seed, {*device, mesh});
@@ -128,7 +128,7 @@ TEST(Initialization, ParametersAndSeedsAreNotCorrelated) {
 }
 
 TEST(Initialization, HasTheSameBitsOnAnyNumberOfRanks) {
-  const RankGroup alone = world().split(world().rank());
+  const ProcessGroup alone = world().split(world().rank());
   for (const Family family : {Family::gpt2, Family::llama}) {
     const WholeTensors whole = weights_of(config_of(family), 3, alone);
     const WholeTensors parts = weights_of(config_of(family), 3);

@@ -37,7 +37,7 @@ class ColumnCase : public Bench {
   static constexpr std::int64_t kSecond = 6;
 
   explicit ColumnCase(Bias bias)
-      : linear(placement(), store.begin_bucket(),
+      : linear(execution(), store.begin_bucket(),
                {{.name = "first",
                  .num_global = kFirst,
                  .local = share(kFirst),
@@ -123,7 +123,7 @@ class RowCase : public Bench {
   static constexpr std::int64_t kOut = 6;
 
   explicit RowCase(Bias bias)
-      : linear(placement(), store.begin_bucket(),
+      : linear(execution(), store.begin_bucket(),
                {.name = "row",
                 .out_features = kOut,
                 .in_features = kIn,

@@ -12,7 +12,7 @@ namespace {
 void expect_mlp_gradients(const ModelConfig& config) {
   Bench bench;
   Device& device = *bench.device;
-  const Mlp mlp(bench.placement(), bench.store.begin_bucket(), config, "mlp");
+  const Mlp mlp(bench.execution(), bench.store.begin_bucket(), config, "mlp");
   bench.store.allocate(device);
   randomize_parameters(bench.store, device, 0.3F);
   const Mlp::Saved saved = mlp.make_saved(2, 3);
@@ -59,7 +59,7 @@ TEST(Mlp, GradientsAreThoseOfDifferencesForEveryActivation) {
 TEST(Mlp, GateAndUpAreSplitApart) {
   ModelConfig config = layer_config(Family::llama);
   Bench bench;
-  const Mlp mlp(bench.placement(), bench.store.begin_bucket(), config, "mlp");
+  const Mlp mlp(bench.execution(), bench.store.begin_bucket(), config, "mlp");
   const Range share = partition(config.ffn_size, world().size(), world().rank());
   std::vector<std::string> names;
   for (const Parameter& parameter : bench.store.parameters()) {

@@ -13,7 +13,7 @@ void expect_norm_gradients(const ModelConfig& config, std::size_t num_parameters
   constexpr std::int64_t kRows = 5;
   Bench bench;
   Device& device = *bench.device;
-  const Norm norm(bench.placement(), bench.store.begin_bucket(), config, "norm");
+  const Norm norm(bench.execution(), bench.store.begin_bucket(), config, "norm");
   bench.store.allocate(device);
   EXPECT_EQ(bench.store.parameters().size(), num_parameters);
   randomize_parameters(bench.store, device, 0.3F);
@@ -67,7 +67,7 @@ TEST(Norm, AddsToTheGradientOfItsInput) {
   const ModelConfig config = layer_config(Family::gpt2);
   Bench bench;
   Device& device = *bench.device;
-  const Norm norm(bench.placement(), bench.store.begin_bucket(), config, "norm");
+  const Norm norm(bench.execution(), bench.store.begin_bucket(), config, "norm");
   bench.store.allocate(device);
   randomize_parameters(bench.store, device, 0.3F);
   const Shape shape{3, config.hidden_size};

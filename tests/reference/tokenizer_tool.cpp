@@ -24,9 +24,9 @@
 #include <thread>
 #include <vector>
 
-#include "data/bpe_file.h"
-#include "data/bpe_trainer.h"
-#include "data/tokenizer.h"
+#include "data/tokenizer/bpe_file.h"
+#include "data/tokenizer/bpe_trainer.h"
+#include "data/tokenizer/tokenizer.h"
 #include "tensor/error.h"
 
 namespace redspine {

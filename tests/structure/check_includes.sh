@@ -38,7 +38,7 @@ BEGIN {
   header[++num_third_parties] = "^(cuda|cublas|cudnn|nvrtc|cub/|thrust/)"; home[num_third_parties] = "tensor/cuda/" stand_in
   header[++num_third_parties] = "^(cblas|lapacke|openblas)"; home[num_third_parties] = "tensor/cpu/" stand_in
   header[++num_third_parties] = "^(boost|yaml-cpp)/"; home[num_third_parties] = "launch/" stand_in
-  header[++num_third_parties] = "^archive(_entry)?\\.h"; home[num_third_parties] = "data/archive.cpp"
+  header[++num_third_parties] = "^archive(_entry)?\\.h"; home[num_third_parties] = "data/documents/archive.cpp"
   header[++num_third_parties] = "^(gtest|gmock)/"; home[num_third_parties] = "tests/"
 
   # A word of a condition that begins like this names a backend.

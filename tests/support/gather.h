@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "model/parameters.h"
-#include "parallel/rank_group.h"
+#include "parallel/group/process_group.h"
 
 namespace redspine::testing {
 
@@ -22,7 +22,7 @@ using ViewOf = TensorView Parameter::*;
 
 /// Every parameter's value or gradient on every rank; collective over `tensor`. Rows that several
 /// ranks hold come from the rank that owns them.
-inline WholeTensors gather(const ParameterStore& store, ViewOf view, const RankGroup& tensor,
+inline WholeTensors gather(const ParameterStore& store, ViewOf view, const ProcessGroup& tensor,
                            Device& device) {
   WholeTensors whole;
   for (const Parameter& parameter : store.parameters()) {

@@ -4,14 +4,14 @@
 #include <cmath>
 #include <span>
 
-#include "parallel/gradient_norm.h"
-#include "parallel/rank_group.h"
+#include "parallel/group/process_group.h"
+#include "parallel/mesh/gradient_norm.h"
 
 namespace redspine::testing {
 
 /// Collective over `tensor`; the same bits on every rank.
 inline double global_gradient_norm(Device& device, std::span<const ConstTensorView> owned,
-                                   const RankGroup& tensor) {
+                                   const ProcessGroup& tensor) {
   return std::sqrt(tensor.all_reduce(sum_of_squares(device, owned), ReduceOp::sum));
 }
 

@@ -6,11 +6,11 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "model/stored_tensors.h"
-#include "trainer/checkpoint/files.h"
-#include "trainer/checkpoint/model_json.h"
-#include "trainer/checkpoint/safetensors.h"
-#include "trainer/checkpoint/tensor_files.h"
+#include "data/io/folders.h"
+#include "model/transformers/stored_tensors.h"
+#include "trainer/checkpoint/format/model_json.h"
+#include "trainer/checkpoint/format/safetensors.h"
+#include "trainer/checkpoint/format/tensor_files.h"
 
 namespace redspine::testing {
 namespace {

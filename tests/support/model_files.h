@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "model/config.h"
-#include "trainer/checkpoint/element_type.h"
+#include "trainer/checkpoint/format/element_type.h"
 
 namespace redspine::testing {
 

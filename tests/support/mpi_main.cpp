@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <vector>
 
-#include "parallel/mpi_session.h"
+#include "parallel/group/mpi_session.h"
 
 namespace redspine::testing {
 namespace {
@@ -28,7 +28,7 @@ class FailurePrinter : public ::testing::EmptyTestEventListener {
 
 }  // namespace
 
-const RankGroup& world() { return session->world(); }
+const ProcessGroup& world() { return session->world(); }
 
 std::string shared_temporary_directory() {
   const auto number = temporary_directories.size();

@@ -6,12 +6,12 @@
 
 #include <string>
 
-#include "parallel/rank_group.h"
+#include "parallel/group/process_group.h"
 
 namespace redspine::testing {
 
 /// All ranks of this test.
-const RankGroup& world();
+const ProcessGroup& world();
 
 /// A new empty directory that all ranks see, removed at the end of the process. Collective.
 std::string shared_temporary_directory();

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "data/megatron_writer.h"
+#include "data/files/megatron_writer.h"
 
 namespace redspine::testing {
 

@@ -27,7 +27,7 @@ TEST_F(CudaReductions, LayerNormEqualsTheCpus) {
                              .rstd = o.written_f32({shape[0]}),
                              .x = o.activation(1, shape),
                              .residual = {},
-                             .gain = o.f32(2, {shape[1]}),
+                             .weight = o.f32(2, {shape[1]}),
                              .bias = has_bias ? o.f32(3, {shape[1]}) : TensorView{},
                              .epsilon = 1e-2F};
           ops::run(device, op);
@@ -42,15 +42,15 @@ TEST_F(CudaReductions, LayerNormBackwardEqualsTheCpus) {
     expect_agreement_at_any_shape(
         [=](const Device& device, Operands& o, Shape shape) -> Outputs {
           const LayerNormBackward op{.dx = o.activation(1, shape),
-                                     .dgain = o.f32(2, {shape[1]}),
+                                     .dweight = o.f32(2, {shape[1]}),
                                      .dbias = has_bias ? o.f32(3, {shape[1]}) : TensorView{},
                                      .dout = o.activation(4, shape),
                                      .x = o.activation(5, shape),
                                      .mean = o.f32(6, {shape[0]}),
                                      .rstd = o.f32_squares(7, {shape[0]}),
-                                     .gain = o.f32(8, {shape[1]})};
+                                     .weight = o.f32(8, {shape[1]})};
           ops::run(device, op);
-          Outputs outputs{op.dx, op.dgain};
+          Outputs outputs{op.dx, op.dweight};
           if (has_bias) outputs.push_back(op.dbias);
           return outputs;
         },
@@ -65,7 +65,7 @@ TEST_F(CudaReductions, RmsNormEqualsTheCpus) {
                          .rstd = o.written_f32({shape[0]}),
                          .x = o.activation(1, shape),
                          .residual = {},
-                         .gain = o.f32(2, {shape[1]}),
+                         .weight = o.f32(2, {shape[1]}),
                          .epsilon = 1e-5F};
         ops::run(device, op);
         return {op.out, op.rstd};
@@ -82,7 +82,7 @@ TEST_F(CudaReductions, NormsAddTheResidualFirstAndKeepIt) {
                               .rstd = o.written_f32({shape[0]}),
                               .x = o.small_integers(1, shape),
                               .residual = o.small_integers(2, shape),
-                              .gain = o.f32(3, {shape[1]}),
+                              .weight = o.f32(3, {shape[1]}),
                               .bias = o.f32(4, {shape[1]}),
                               .epsilon = 1e-2F};
         ops::run(device, layer);
@@ -90,7 +90,7 @@ TEST_F(CudaReductions, NormsAddTheResidualFirstAndKeepIt) {
                           .rstd = o.written_f32({shape[0]}),
                           .x = o.small_integers(5, shape),
                           .residual = o.small_integers(6, shape),
-                          .gain = layer.gain,
+                          .weight = layer.weight,
                           .epsilon = 1e-2F};
         ops::run(device, rms);
         return {layer.x, layer.out, layer.mean, layer.rstd, rms.x, rms.out, rms.rstd};
@@ -102,13 +102,13 @@ TEST_F(CudaReductions, RmsNormBackwardEqualsTheCpus) {
   expect_agreement_at_any_shape(
       [](const Device& device, Operands& o, Shape shape) -> Outputs {
         const RmsNormBackward op{.dx = o.activation(1, shape),
-                                 .dgain = o.f32(2, {shape[1]}),
+                                 .dweight = o.f32(2, {shape[1]}),
                                  .dout = o.activation(3, shape),
                                  .x = o.activation(4, shape),
                                  .rstd = o.f32_squares(5, {shape[0]}),
-                                 .gain = o.f32(6, {shape[1]})};
+                                 .weight = o.f32(6, {shape[1]})};
         ops::run(device, op);
-        return {op.dx, op.dgain};
+        return {op.dx, op.dweight};
       },
       kSums);
 }
@@ -120,15 +120,15 @@ TEST_F(CudaReductions, NormsOfLongAndOfManyRowsEqualTheCpus) {
     expect_agreement(
         [&](const Device& device, Operands& o) -> Outputs {
           const LayerNormBackward op{.dx = o.activation(1, shape),
-                                     .dgain = o.f32(2, {shape[1]}),
+                                     .dweight = o.f32(2, {shape[1]}),
                                      .dbias = o.f32(3, {shape[1]}),
                                      .dout = o.activation(4, shape),
                                      .x = o.activation(5, shape),
                                      .mean = o.f32(6, {shape[0]}),
                                      .rstd = o.f32_squares(7, {shape[0]}),
-                                     .gain = o.f32(8, {shape[1]})};
+                                     .weight = o.f32(8, {shape[1]})};
           ops::run(device, op);
-          return {op.dx, op.dgain, op.dbias};
+          return {op.dx, op.dweight, op.dbias};
         },
         {.relative_to_largest = 2e-5});
   }

@@ -67,11 +67,11 @@ TEST(OpsCheck, WhatIsSummedOrKeptIsF32WhereActivationsAreBf16) {
                .rstd = f32({4}),
                .x = bf16({4, 3}),
                .residual = bf16({4, 3}),
-               .gain = f32({3}),
+               .weight = f32({3}),
                .epsilon = 1e-5F};
   expect_error(norm, "none");
-  norm.gain = bf16({3});
-  expect_error(norm, "RmsNorm: gain [3] is bf16, it must be f32");
+  norm.weight = bf16({3});
+  expect_error(norm, "RmsNorm: weight [3] is bf16, it must be f32");
   expect_error(RowMax{.max = f32({4}), .logits = bf16({4, 3})}, "none");
   const ConstTensorView part = bf16({4});
   expect_error(SumOfSquares{.sum = f64({1}), .parts = {&part, 1}},
@@ -128,7 +128,7 @@ TEST(OpsCheck, NormsNeedStatisticsARowAndGainsAColumn) {
                  .rstd = f32({4}),
                  .x = f32({4, 3}),
                  .residual = {},
-                 .gain = f32({3}),
+                 .weight = f32({3}),
                  .bias = {},
                  .epsilon = 1e-5F};
   expect_error(norm, "none");
@@ -141,13 +141,13 @@ TEST(OpsCheck, NormsNeedStatisticsARowAndGainsAColumn) {
   expect_error(norm, "LayerNorm: out [3, 4] and x [4, 3] differ");
 
   LayerNormBackward backward{.dx = f32({4, 3}),
-                             .dgain = f32({3}),
+                             .dweight = f32({3}),
                              .dbias = {},
                              .dout = f32({4, 3}),
                              .x = f32({4, 3}),
                              .mean = f32({4}),
                              .rstd = f32({4}),
-                             .gain = f32({3})};
+                             .weight = f32({3})};
   expect_error(backward, "none");
   backward.mean = f32({3});
   expect_error(backward, "LayerNormBackward: mean [3] must hold 4 elements");
@@ -156,16 +156,16 @@ TEST(OpsCheck, NormsNeedStatisticsARowAndGainsAColumn) {
                        .rstd = f32({3}),
                        .x = f32({4, 3}),
                        .residual = {},
-                       .gain = f32({3}),
+                       .weight = f32({3}),
                        .epsilon = 1e-5F},
                "RmsNorm: rstd [3] must hold 4 elements");
   expect_error(RmsNormBackward{.dx = f32({4, 3}),
-                               .dgain = f32({1}),
+                               .dweight = f32({1}),
                                .dout = f32({4, 3}),
                                .x = f32({4, 3}),
                                .rstd = f32({4}),
-                               .gain = f32({3})},
-               "RmsNormBackward: dgain [1] must hold 3 elements");
+                               .weight = f32({3})},
+               "RmsNormBackward: dweight [1] must hold 3 elements");
 }
 
 TEST(OpsCheck, RopeNeedsAnglesForItsPositionsAndWholeHeads) {

@@ -65,7 +65,7 @@ std::vector<Case> normalisation_cases() {
                             .rstd = o.random(3, {kRows}),
                             .x = o.random(4, kMatrix),
                             .residual = o.random(7, kMatrix),
-                            .gain = o.random(5, {kCols}),
+                            .weight = o.random(5, {kCols}),
                             .bias = o.random(6, {kCols}),
                             .epsilon = 1e-5F};
          ops::run(device, op);
@@ -74,15 +74,15 @@ std::vector<Case> normalisation_cases() {
       {"LayerNormBackward",
        [](const Device& device, OffsetBuffers& o) -> std::vector<TensorView> {
          const LayerNormBackward op{.dx = o.random(1, kMatrix),
-                                    .dgain = o.random(2, {kCols}),
+                                    .dweight = o.random(2, {kCols}),
                                     .dbias = o.random(3, {kCols}),
                                     .dout = o.random(4, kMatrix),
                                     .x = o.random(5, kMatrix),
                                     .mean = o.random(6, {kRows}),
                                     .rstd = o.random(7, {kRows}),
-                                    .gain = o.random(8, {kCols})};
+                                    .weight = o.random(8, {kCols})};
          ops::run(device, op);
-         return {op.dx, op.dgain, op.dbias};
+         return {op.dx, op.dweight, op.dbias};
        }},
       {"RmsNorm",
        [](const Device& device, OffsetBuffers& o) -> std::vector<TensorView> {
@@ -90,7 +90,7 @@ std::vector<Case> normalisation_cases() {
                           .rstd = o.random(2, {kRows}),
                           .x = o.random(3, kMatrix),
                           .residual = o.random(5, kMatrix),
-                          .gain = o.random(4, {kCols}),
+                          .weight = o.random(4, {kCols}),
                           .epsilon = 1e-5F};
          ops::run(device, op);
          return {op.out, op.rstd};
@@ -98,13 +98,13 @@ std::vector<Case> normalisation_cases() {
       {"RmsNormBackward",
        [](const Device& device, OffsetBuffers& o) -> std::vector<TensorView> {
          const RmsNormBackward op{.dx = o.random(1, kMatrix),
-                                  .dgain = o.random(2, {kCols}),
+                                  .dweight = o.random(2, {kCols}),
                                   .dout = o.random(3, kMatrix),
                                   .x = o.random(4, kMatrix),
                                   .rstd = o.random(5, {kRows}),
-                                  .gain = o.random(6, {kCols})};
+                                  .weight = o.random(6, {kCols})};
          ops::run(device, op);
-         return {op.dx, op.dgain};
+         return {op.dx, op.dweight};
        }},
   };
 }

@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "tests/support/random_tensor.h"
-#include "tests/trainer/run_case.h"
+#include "tests/support/run_case.h"
 #include "trainer/checkpoint/loader.h"
 #include "trainer/checkpoint/saver.h"
 
@@ -43,7 +43,7 @@ TEST(Bf16, LossesFollowFp32WithinOnePercent) {
   }
 }
 
-// A gain of 1 plus or minus 1e-4 is 1 in bf16: what moves is the f32 value, and layers read it.
+// A weight of 1 plus or minus 1e-4 is 1 in bf16: what moves is the f32 value, and layers read it.
 TEST(Bf16, GainsOfNormsMoveByStepsBelowTheirRounding) {
   const RunFiles files;
   Config config = config_in(Precision::bf16, files, Family::llama);
@@ -51,9 +51,9 @@ TEST(Bf16, GainsOfNormsMoveByStepsBelowTheirRounding) {
   config.schedule = {.kind = ScheduleKind::constant, .warmup_steps = 0, .decay_steps = 6};
   RunCase run(config);
   run.trainer.train_step();
-  for (const float gain : values_of(run, "blocks.0.norm1.weight")) {
-    EXPECT_NE(gain, 1.0F);
-    EXPECT_NEAR(gain, 1.0F, 2e-4F);
+  for (const float weight : values_of(run, "blocks.0.norm1.weight")) {
+    EXPECT_NE(weight, 1.0F);
+    EXPECT_NEAR(weight, 1.0F, 2e-4F);
   }
 }
 

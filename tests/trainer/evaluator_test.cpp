@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/random_tensor.h"
+#include "tests/support/run_case.h"
 #include "tests/support/test_device.h"
-#include "tests/trainer/run_case.h"
 
 namespace redspine::testing {
 namespace {
@@ -17,7 +17,7 @@ struct Sums {
 /// The first windows one by one, on a model of this rank's own.
 Sums sums_one_by_one(const Config& config, const ValidationData& data, std::int64_t num_windows) {
   const auto device = make_test_device();
-  const RankGroup alone = world().split(world().rank());
+  const ProcessGroup alone = world().split(world().rank());
   const ProcessMesh mesh(alone, 1, *device);
   const MicroBatchShape shape{.num_sequences = 1, .sequence_length = config.batch.sequence_length};
   Gpt model(config.model, shape, config.run.seed, {*device, mesh});

@@ -5,9 +5,9 @@
 #include <cmath>
 #include <numeric>
 
-#include "launch/config_file.h"
+#include "launch/config/config_file.h"
 #include "tests/support/gradient_norm.h"
-#include "tests/trainer/run_case.h"
+#include "tests/support/run_case.h"
 
 namespace redspine::testing {
 namespace {

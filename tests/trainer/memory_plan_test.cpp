@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/far_device.h"
-#include "tests/trainer/run_case.h"
+#include "tests/support/run_case.h"
 
 namespace redspine::testing {
 namespace {

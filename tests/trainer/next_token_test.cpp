@@ -30,7 +30,7 @@ std::vector<std::int32_t> some_tokens(std::int64_t count) {
 
 /// The logits [V] after the last of `tokens`, by a model of just that length on this rank alone.
 std::vector<float> expected_logits(const ModelConfig& config, std::span<const std::int32_t> tokens,
-                                   Placement alone, std::uint64_t seed) {
+                                   ExecutionContext alone, std::uint64_t seed) {
   const auto length = static_cast<std::int64_t>(tokens.size());
   Gpt model(config, {.num_sequences = 1, .sequence_length = length}, seed, alone);
   Tensor device_tokens(alone.device, DType::i32, {1, length});
@@ -48,7 +48,7 @@ std::vector<float> expected_logits(const ModelConfig& config, std::span<const st
 TEST(NextToken, LogitsAreThoseOfTheWholeModelForTheLastTokensOfTheContext) {
   const auto device = make_cpu_device(1);
   const ProcessMesh mesh(world(), world().size(), *device);
-  const RankGroup self = world().split(world().rank());
+  const ProcessGroup self = world().split(world().rank());
   const ProcessMesh self_mesh(self, 1, *device);
   constexpr std::uint64_t kSeed = 5;
   for (const Family family : {Family::gpt2, Family::llama}) {

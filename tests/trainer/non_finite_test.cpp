@@ -12,7 +12,7 @@
 
 #include "tensor/error.h"
 #include "tests/support/random_tensor.h"
-#include "tests/trainer/run_case.h"
+#include "tests/support/run_case.h"
 #include "trainer/training_run.h"
 
 namespace redspine::testing {

@@ -8,9 +8,9 @@
 #include "tests/support/gather.h"
 #include "tests/support/gradient_norm.h"
 #include "tests/support/random_tensor.h"
+#include "tests/support/run_case.h"
 #include "tests/support/test_device.h"
-#include "tests/trainer/run_case.h"
-#include "trainer/schedule.h"
+#include "trainer/optimizer/schedule.h"
 
 namespace redspine::testing {
 namespace {
@@ -24,7 +24,7 @@ struct Step {
 /// The same training, by one rank, written out.
 class WrittenOut {
  public:
-  WrittenOut(const Config& run_config, const RankGroup& alone)
+  WrittenOut(const Config& run_config, const ProcessGroup& alone)
       : config(run_config),
         device(make_test_device()),
         mesh(alone, 1, *device),
@@ -42,9 +42,9 @@ class WrittenOut {
   Step train_step() {
     ++num_steps;
     const auto num_tokens = static_cast<double>(shape.num_sequences * shape.sequence_length);
-    model.parameters().begin_gradients();
-    model.accumulate_gradients(feed.training(prefetcher.next(), 0),
-                               static_cast<float>(1.0 / num_tokens), reducer);
+    model.parameters().zero_gradients();
+    model.forward_backward(feed.training(prefetcher.next(), 0),
+                           static_cast<float>(1.0 / num_tokens), reducer);
     reducer.finish();
     const double norm = global_gradient_norm(*device, model.parameters().owned_gradients(),
                                              mesh.group(Axis::tensor));
@@ -72,7 +72,7 @@ TEST(TrainStep, IsAdamWOnTheClippedMeanGradientOfTheGlobalBatch) {
   for (const Family family : {Family::gpt2, Family::llama}) {
     Config config = run_config(files, family);
     config.optimizer.max_gradient_norm = 0.3;
-    const RankGroup alone = world().split(world().rank());
+    const ProcessGroup alone = world().split(world().rank());
     WrittenOut expected(config, alone);
     RunCase run(config);
     for (int number = 0; number < 4; ++number) {

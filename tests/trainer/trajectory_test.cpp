@@ -6,7 +6,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "tests/trainer/run_case.h"
+#include "tests/support/run_case.h"
 #include "trainer/training_run.h"
 
 namespace redspine::testing {

@@ -7,12 +7,12 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "data/file.h"
+#include "data/io/file.h"
+#include "data/io/folders.h"
 #include "tensor/error.h"
-#include "trainer/checkpoint/files.h"
-#include "trainer/checkpoint/manifest.h"
+#include "trainer/checkpoint/format/manifest.h"
+#include "trainer/checkpoint/format/model_json.h"
 #include "trainer/checkpoint/model_directory.h"
-#include "trainer/checkpoint/model_json.h"
 #include "trainer/checkpoint/partial_folder.h"
 
 namespace redspine {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "data/fingerprint.h"
+#include "data/files/fingerprint.h"
 
 namespace redspine {
 

@@ -10,10 +10,10 @@
 #include <set>
 #include <sstream>
 
-#include "data/file.h"
+#include "data/io/file.h"
+#include "trainer/checkpoint/format/model_json.h"
+#include "trainer/checkpoint/format/training_json.h"
 #include "trainer/checkpoint/model_directory.h"
-#include "trainer/checkpoint/model_json.h"
-#include "trainer/checkpoint/training_json.h"
 #include "trainer/checkpoint/training_state.h"
 
 namespace redspine {

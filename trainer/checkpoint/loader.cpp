@@ -9,9 +9,9 @@
 #include <unordered_map>
 
 #include "tensor/error.h"
+#include "trainer/checkpoint/format/model_json.h"
 #include "trainer/checkpoint/host_buffer.h"
 #include "trainer/checkpoint/model_directory.h"
-#include "trainer/checkpoint/model_json.h"
 #include "trainer/checkpoint/setting_changes.h"
 
 namespace redspine {
@@ -242,9 +242,9 @@ void check_tensors(const TensorFiles& files, std::span<const StoredTensor> tenso
     wrong.push_back(fmt::format("{}: {} more tensors do not fit the configuration's model",
                                 files.directory(), num_more));
   }
-  Mistakes mistakes;
-  for (std::string& text : wrong) mistakes.add("", std::move(text));
-  mistakes.throw_if_any();
+  ConfigProblems problems;
+  for (std::string& text : wrong) problems.add("", std::move(text));
+  problems.throw_if_any();
 }
 
 void load_state(const std::string& directory, const ModelConfig& config,
@@ -265,14 +265,14 @@ void load_state(const std::string& directory, const ModelConfig& config,
 
 void check_weights(const std::string& directory, const ModelConfig& config) {
   check_is_model_directory(directory);
-  Mistakes mistakes;
+  ConfigProblems problems;
   for (const SettingChange& change : changed_options(read_model_config(directory), config)) {
     if (change.is_compatible) continue;
-    mistakes.add(change.key, fmt::format("is {}, but {}/config.json says {}: {}", change.after,
+    problems.add(change.key, fmt::format("is {}, but {}/config.json says {}: {}", change.after,
                                          directory, change.before, change.effect));
   }
   // Which setting differs says more than each tensor that it changes.
-  mistakes.throw_if_any();
+  problems.throw_if_any();
   open_weights(directory, stored_tensors(config));
 }
 

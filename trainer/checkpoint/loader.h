@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "model/stored_tensors.h"
+#include "model/transformers/stored_tensors.h"
+#include "trainer/checkpoint/format/tensor_files.h"
 #include "trainer/checkpoint/keep_going.h"
-#include "trainer/checkpoint/tensor_files.h"
 #include "trainer/checkpoint/training_state.h"
 
 namespace redspine {

@@ -1,22 +1,17 @@
 #include "trainer/checkpoint/model_directory.h"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
 
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <string_view>
 
+#include "data/io/folders.h"
 #include "tensor/error.h"
-#include "trainer/checkpoint/files.h"
+#include "trainer/checkpoint/format/model_json.h"
 #include "trainer/checkpoint/loader.h"
-#include "trainer/checkpoint/model_json.h"
 
 namespace redspine {
 namespace {
-
-constexpr const char* kMissing = "does not exist";
 
 bool exists(const std::string& path) {
   std::error_code ignored;
@@ -54,27 +49,13 @@ bool may_be_hub_name(const std::string& path) {
          !exists(std::string(first));
 }
 
-// What the system says against `path` as a directory, or nothing.
-std::string directory_problem(const std::string& path) {
-  struct stat status = {};
-  if (::stat(path.c_str(), &status) != 0) {
-    return errno == ENOENT ? kMissing : std::strerror(errno);
-  }
-  return S_ISDIR(status.st_mode) ? "" : "is no directory";
-}
-
 }  // namespace
-
-void check_is_directory(const std::string& path) {
-  const std::string problem = directory_problem(path);
-  if (!problem.empty()) throw ConfigError("", fmt::format("{}: {}", path, problem));
-}
 
 void check_is_model_directory(const std::string& directory) {
   const std::string problem = directory_problem(directory);
   if (!problem.empty()) {
     std::string hint = form_hint(directory);
-    if (hint.empty() && problem == kMissing && may_be_hub_name(directory)) {
+    if (hint.empty() && !exists(directory) && may_be_hub_name(directory)) {
       hint = fmt::format(
           "; a model of the Hugging Face hub is not fetched from here: `hf download "
           "{} --local-dir DIR` does, then give DIR",

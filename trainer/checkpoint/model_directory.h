@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "model/config.h"
-#include "model/stored_tensors.h"
-#include "trainer/checkpoint/tensor_files.h"
+#include "model/transformers/stored_tensors.h"
+#include "trainer/checkpoint/format/tensor_files.h"
 
 namespace redspine {
 
@@ -21,8 +21,6 @@ struct ModelDirectory {
 /// with everything that is wrong.
 ModelDirectory open_model(const std::string& directory);
 
-/// ConfigError where `path` is no directory, with what the system says.
-void check_is_directory(const std::string& path);
 /// ConfigError where `directory` is none, or has no weights in a form that can be read; with a hint
 /// where it looks like a model of another form or place: a GGUF file, a single file of weights, a
 /// name on the Hugging Face hub.

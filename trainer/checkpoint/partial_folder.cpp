@@ -7,9 +7,9 @@
 #include <cstring>
 #include <exception>
 
-#include "data/partial_file.h"
+#include "data/io/folders.h"
+#include "data/io/partial_file.h"
 #include "tensor/error.h"
-#include "trainer/checkpoint/files.h"
 
 namespace redspine {
 namespace {

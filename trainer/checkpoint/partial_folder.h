@@ -1,5 +1,5 @@
 // A folder that is filled under NAME.partial, and gets its name when it is complete: what
-// data/partial_file.h is for a file.
+// data/io/partial_file.h is for a file.
 //
 // Who fills it holds a lock on it, so that a second one of the same name is told. What is left of
 // one that was killed is not locked, and is removed. Local.
@@ -7,7 +7,7 @@
 
 #include <string>
 
-#include "data/file.h"
+#include "data/io/file.h"
 
 namespace redspine {
 

@@ -10,7 +10,7 @@ namespace {
 
 // What is wrong with a checkpoint, or nothing and its record. Collective.
 std::vector<std::string> open_checkpoint(const std::string& directory, const ResumeOptions& options,
-                                         const RankGroup& world, ResumePoint& point) {
+                                         const ProcessGroup& world, ResumePoint& point) {
   std::vector<std::string> problems =
       verify_checkpoint(directory, options.verification, world, options.keep_going);
   if (!problems.empty()) return problems;
@@ -29,17 +29,18 @@ std::vector<std::string> open_checkpoint(const std::string& directory, const Res
 }  // namespace
 
 std::optional<ResumePoint> find_resume_point(const ResumeOptions& options,
-                                             const CheckpointStore& store, const RankGroup& world,
+                                             const CheckpointStore& store,
+                                             const ProcessGroup& world,
                                              const std::function<void(const std::string&)>& warn) {
   if (options.resume == "none") return std::nullopt;
   ResumePoint point;
   if (options.resume != "auto") {
     check_same_directory(options.resume, "checkpoint.resume", world);
-    const std::vector<std::string> problems =
-        open_checkpoint(options.resume, options, world, point);
-    Mistakes mistakes;
-    for (const std::string& problem : problems) mistakes.add("checkpoint.resume", problem);
-    mistakes.throw_if_any();
+    ConfigProblems problems;
+    for (const std::string& problem : open_checkpoint(options.resume, options, world, point)) {
+      problems.add("checkpoint.resume", problem);
+    }
+    problems.throw_if_any();
     return point;
   }
   const std::vector<std::int64_t> steps = agreed_steps(store, world);

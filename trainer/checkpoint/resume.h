@@ -6,8 +6,8 @@
 #include <optional>
 #include <string>
 
+#include "trainer/checkpoint/format/training_json.h"
 #include "trainer/checkpoint/store.h"
-#include "trainer/checkpoint/training_json.h"
 #include "trainer/checkpoint/verify.h"
 
 namespace redspine {
@@ -30,7 +30,8 @@ struct ResumeOptions {
 /// verifies, and ranks that see different files. none, or an empty store: nothing. Cut short on
 /// any rank, it returns what nobody has verified.
 std::optional<ResumePoint> find_resume_point(const ResumeOptions& options,
-                                             const CheckpointStore& store, const RankGroup& world,
+                                             const CheckpointStore& store,
+                                             const ProcessGroup& world,
                                              const std::function<void(const std::string&)>& warn);
 
 }  // namespace redspine

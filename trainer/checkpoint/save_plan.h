@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "model/stored_tensors.h"
+#include "model/transformers/stored_tensors.h"
 #include "trainer/checkpoint/training_state.h"
 
 namespace redspine {

@@ -13,11 +13,11 @@
 #include <thread>
 #include <utility>
 
-#include "parallel/failure.h"
-#include "trainer/checkpoint/files.h"
-#include "trainer/checkpoint/manifest.h"
-#include "trainer/checkpoint/model_json.h"
-#include "trainer/checkpoint/safetensors.h"
+#include "data/io/folders.h"
+#include "parallel/group/failure.h"
+#include "trainer/checkpoint/format/manifest.h"
+#include "trainer/checkpoint/format/model_json.h"
+#include "trainer/checkpoint/format/safetensors.h"
 #include "trainer/checkpoint/save_plan.h"
 #include "trainer/checkpoint/tensor_gather.h"
 #include "trainer/checkpoint/verify.h"
@@ -324,8 +324,8 @@ class CheckpointSaver::Work {
 
   SaverOptions options_;
   CheckpointStore store_;
-  RankGroup world_;  // both for this object's use alone, in either thread
-  RankGroup tensor_axis_;
+  ProcessGroup world_;  // both for this object's use alone, in either thread
+  ProcessGroup tensor_axis_;
   int data_rank_;
   const ParameterStore& parameters_;
   Device& device_;

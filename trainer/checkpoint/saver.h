@@ -13,11 +13,11 @@
 #include <vector>
 
 #include "model/config.h"
-#include "parallel/process_mesh.h"
+#include "parallel/mesh/process_mesh.h"
+#include "trainer/checkpoint/format/training_json.h"
+#include "trainer/checkpoint/save_report.h"
 #include "trainer/checkpoint/store.h"
-#include "trainer/checkpoint/training_json.h"
 #include "trainer/checkpoint/training_state.h"
-#include "trainer/report.h"
 
 namespace redspine {
 

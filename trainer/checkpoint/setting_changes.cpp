@@ -6,7 +6,7 @@
 #include <optional>
 #include <string_view>
 
-#include "trainer/checkpoint/model_json.h"
+#include "trainer/checkpoint/format/model_json.h"
 
 namespace redspine {
 namespace {

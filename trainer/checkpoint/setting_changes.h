@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "model/config.h"
-#include "trainer/checkpoint/training_json.h"
+#include "trainer/checkpoint/format/training_json.h"
 
 namespace redspine {
 

@@ -12,10 +12,10 @@
 #include <set>
 #include <sstream>
 
-#include "data/file.h"
+#include "data/io/file.h"
+#include "data/io/folders.h"
 #include "tensor/error.h"
-#include "trainer/checkpoint/files.h"
-#include "trainer/checkpoint/manifest.h"
+#include "trainer/checkpoint/format/manifest.h"
 
 namespace redspine {
 namespace {
@@ -25,8 +25,8 @@ using Sights = std::vector<std::string>;  // [rank]
 
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
-std::vector<std::string> names_of(const RankGroup& world) {
-  std::vector<std::string> names = world.all_gather(RankGroup::host_name());
+std::vector<std::string> names_of(const ProcessGroup& world) {
+  std::vector<std::string> names = world.all_gather(ProcessGroup::host_name());
   for (std::size_t rank = 0; rank < names.size(); ++rank) {
     names[rank] = fmt::format("rank {} @ {}", rank, names[rank]);
   }
@@ -34,7 +34,7 @@ std::vector<std::string> names_of(const RankGroup& world) {
 }
 
 // Which rank sees `what` differently, or nothing. Who sees nothing is the one to be named.
-std::string difference(const Sights& sights, const std::string& what, const RankGroup& world) {
+std::string difference(const Sights& sights, const std::string& what, const ProcessGroup& world) {
   if (std::adjacent_find(sights.begin(), sights.end(), std::not_equal_to<>()) == sights.end()) {
     return "";
   }
@@ -94,7 +94,7 @@ std::string sight_of_step(const CheckpointStore& store, std::int64_t step) {
 }
 
 // The steps that any rank sees.
-std::vector<std::int64_t> all_steps(const CheckpointStore& store, const RankGroup& world) {
+std::vector<std::int64_t> all_steps(const CheckpointStore& store, const ProcessGroup& world) {
   std::string mine;
   std::string failure;
   try {
@@ -119,13 +119,13 @@ std::vector<std::int64_t> all_steps(const CheckpointStore& store, const RankGrou
 }  // namespace
 
 void check_same_directory(const std::string& directory, const std::string& key,
-                          const RankGroup& world) {
+                          const ProcessGroup& world) {
   const std::string found =
       difference(world.all_gather(sight_of_directory(directory)), directory, world);
   if (!found.empty()) throw ConfigError(key, fmt::format("{}; {}", found, kRule));
 }
 
-std::vector<std::int64_t> agreed_steps(const CheckpointStore& store, const RankGroup& world) {
+std::vector<std::int64_t> agreed_steps(const CheckpointStore& store, const ProcessGroup& world) {
   std::vector<std::int64_t> steps = all_steps(store, world);
   std::string mine;
   for (const std::int64_t step : steps) mine += sight_of_step(store, step) + '\n';
@@ -142,7 +142,7 @@ std::vector<std::int64_t> agreed_steps(const CheckpointStore& store, const RankG
   return steps;
 }
 
-void check_shared_folder(const CheckpointStore& store, const RankGroup& world) {
+void check_shared_folder(const CheckpointStore& store, const ProcessGroup& world) {
   if (world.size() == 1) return;
   const std::string folder = store.partial_path_of(0);
   const auto mark_of = [&](int rank) { return fmt::format("{}/rank-{}", folder, rank); };

@@ -8,9 +8,9 @@
 #include <filesystem>
 #include <set>
 
+#include "data/io/folders.h"
 #include "tensor/error.h"
-#include "trainer/checkpoint/files.h"
-#include "trainer/checkpoint/manifest.h"
+#include "trainer/checkpoint/format/manifest.h"
 
 namespace redspine {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/checkpoint/training_json.h"
+#include "trainer/checkpoint/format/training_json.h"
 
 namespace redspine {
 

@@ -4,9 +4,9 @@
 #include <cmath>
 #include <limits>
 
-#include "data/file.h"
+#include "data/io/file.h"
+#include "trainer/checkpoint/format/model_json.h"
 #include "trainer/checkpoint/model_directory.h"
-#include "trainer/checkpoint/model_json.h"
 
 namespace redspine {
 namespace {

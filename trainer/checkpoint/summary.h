@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "model/config.h"
-#include "trainer/checkpoint/element_type.h"
-#include "trainer/checkpoint/training_json.h"
+#include "trainer/checkpoint/format/element_type.h"
+#include "trainer/checkpoint/format/training_json.h"
 
 namespace redspine {
 

@@ -17,7 +17,7 @@ std::size_t first_element(const StoredTensor& tensor, const StoredRegion& region
 
 }  // namespace
 
-TensorGather::TensorGather(const ParameterStore& parameters, const RankGroup& tensor_axis)
+TensorGather::TensorGather(const ParameterStore& parameters, const ProcessGroup& tensor_axis)
     : parameters_(parameters), tensor_axis_(tensor_axis) {
   std::vector<Held> mine;
   for (const Parameter& parameter : parameters.parameters()) {

@@ -8,8 +8,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "model/stored_tensors.h"
-#include "parallel/rank_group.h"
+#include "model/transformers/stored_tensors.h"
+#include "parallel/group/process_group.h"
 #include "trainer/checkpoint/host_buffer.h"
 #include "trainer/checkpoint/training_state.h"
 
@@ -21,7 +21,7 @@ using Fetch = std::function<std::span<const float>(ConstTensorView from, HostBuf
 class TensorGather {
  public:
   /// Both borrowed. `tensor_axis` is for this object's use alone.
-  TensorGather(const ParameterStore& parameters, const RankGroup& tensor_axis);
+  TensorGather(const ParameterStore& parameters, const ProcessGroup& tensor_axis);
 
   /// The whole of `tensor` on tensor rank `to`, an empty result elsewhere. `flat` is laid out as
   /// the store's buffers. The result is valid until the next call or change of `flat`: a tensor
@@ -36,7 +36,7 @@ class TensorGather {
   };
 
   const ParameterStore& parameters_;
-  const RankGroup& tensor_axis_;
+  const ProcessGroup& tensor_axis_;
   std::unordered_map<std::string, std::size_t> index_;  // by name
   std::vector<std::vector<Held>> held_;                 // [tensor rank][parameter]
   HostBuffer whole_;

@@ -8,10 +8,10 @@
 #include <cerrno>
 #include <cstring>
 
+#include "data/io/folders.h"
 #include "tensor/error.h"
-#include "trainer/checkpoint/files.h"
-#include "trainer/checkpoint/manifest.h"
-#include "trainer/checkpoint/safetensors.h"
+#include "trainer/checkpoint/format/manifest.h"
+#include "trainer/checkpoint/format/safetensors.h"
 
 namespace redspine {
 namespace {
@@ -134,10 +134,10 @@ bool should_have_manifest(const std::string& directory) {
   return has_manifest(directory) || ::access((directory + "/training.json").c_str(), F_OK) == 0;
 }
 
-void throw_if_any(const std::vector<std::string>& problems) {
-  Mistakes mistakes;
-  for (const std::string& problem : problems) mistakes.add("", problem);
-  mistakes.throw_if_any();
+void throw_if_any(const std::vector<std::string>& found) {
+  ConfigProblems problems;
+  for (const std::string& problem : found) problems.add("", problem);
+  problems.throw_if_any();
 }
 
 }  // namespace
@@ -148,7 +148,7 @@ std::vector<std::string> verify_checkpoint(const std::string& directory, Verific
 }
 
 std::vector<std::string> verify_checkpoint(const std::string& directory, Verification verification,
-                                           const RankGroup& group, const KeepGoing& keep_going) {
+                                           const ProcessGroup& group, const KeepGoing& keep_going) {
   std::string mine;
   for (const std::string& problem : verify_checkpoint(
            directory, verification, {.index = group.rank(), .count = group.size()}, keep_going)) {
@@ -176,7 +176,7 @@ bool check_as_written(const std::string& directory, Verification verification) {
 }
 
 bool check_as_written(const std::string& directory, Verification verification,
-                      const RankGroup& group, const KeepGoing& keep_going) {
+                      const ProcessGroup& group, const KeepGoing& keep_going) {
   const double has_any = should_have_manifest(directory) ? 1.0 : 0.0;
   if (group.all_reduce(has_any, ReduceOp::max) == 0.0) return false;
   throw_if_any(verify_checkpoint(directory, verification, group, keep_going));

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "parallel/rank_group.h"
+#include "parallel/group/process_group.h"
 #include "trainer/checkpoint/keep_going.h"
 
 namespace redspine {
@@ -28,7 +28,7 @@ std::vector<std::string> verify_checkpoint(const std::string& directory, Verific
 
 /// The same by all ranks of `group`, each a share. Collective; the same on every rank.
 std::vector<std::string> verify_checkpoint(const std::string& directory, Verification verification,
-                                           const RankGroup& group,
+                                           const ProcessGroup& group,
                                            const KeepGoing& keep_going = {});
 
 /// Before `directory` is used: ConfigError with everything that is not as its manifest says, the
@@ -37,6 +37,6 @@ std::vector<std::string> verify_checkpoint(const std::string& directory, Verific
 bool check_as_written(const std::string& directory, Verification verification);
 /// The same by all ranks of `group`. Collective.
 bool check_as_written(const std::string& directory, Verification verification,
-                      const RankGroup& group, const KeepGoing& keep_going = {});
+                      const ProcessGroup& group, const KeepGoing& keep_going = {});
 
 }  // namespace redspine

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "model/gpt.h"
-#include "parallel/mpi_session.h"
+#include "parallel/group/mpi_session.h"
+#include "trainer/checkpoint/format/model_json.h"
 #include "trainer/checkpoint/loader.h"
-#include "trainer/checkpoint/model_json.h"
 
 namespace redspine {
 namespace {
@@ -21,7 +21,7 @@ std::vector<std::int32_t> read_tokens() {
   return tokens;
 }
 
-void write_logits(const std::string& directory, const RankGroup& world) {
+void write_logits(const std::string& directory, const ProcessGroup& world) {
   const std::vector<std::int32_t> tokens = read_tokens();
   const auto length = static_cast<std::int64_t>(tokens.size());
   const ModelConfig config = read_model_config(directory);

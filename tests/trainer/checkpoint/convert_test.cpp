@@ -7,12 +7,12 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "tests/data/scratch.h"
+#include "data/io/folders.h"
 #include "tests/support/model_files.h"
+#include "tests/support/scratch.h"
 #include "trainer/checkpoint/difference.h"
-#include "trainer/checkpoint/files.h"
-#include "trainer/checkpoint/model_json.h"
-#include "trainer/checkpoint/safetensors.h"
+#include "trainer/checkpoint/format/model_json.h"
+#include "trainer/checkpoint/format/safetensors.h"
 #include "trainer/checkpoint/verify.h"
 
 namespace redspine::testing {
@@ -25,7 +25,7 @@ class ConvertTest : public ::testing::Test {
   ConversionReport convert(std::optional<ElementType> type = {}) const {
     return convert_model({.source = source(), .output = output(), .type = type});
   }
-  std::string mistake(std::optional<ElementType> type = {}) const {
+  std::string problem(std::optional<ElementType> type = {}) const {
     return config_error_of([&] { convert(type); });
   }
   /// Puts `value` at the beginning of the only f32 file's data.
@@ -109,7 +109,7 @@ TEST_F(ConvertTest, TakesAnEmptyDirectoryAndRefusesAnyOther) {
   write_model(source(), {.config = small_model(Family::gpt2, 61)});
   std::filesystem::create_directory(output());
   convert();
-  EXPECT_EQ(mistake(),
+  EXPECT_EQ(problem(),
             "--output: " + output() + ": is there already; legal: a new directory or an empty one");
 }
 
@@ -121,7 +121,7 @@ TEST_F(ConvertTest, TwoOfOneOutputAreKeptApartAndWhatAKilledOneLeftIsRemoved) {
   {
     File other = File::open_folder(partial);
     ASSERT_EQ(other.try_lock(), FileLock::taken);
-    EXPECT_EQ(mistake(), "--output: " + output() +
+    EXPECT_EQ(problem(), "--output: " + output() +
                              ": another process is writing it; legal: a name that no other job "
                              "writes to at the same time");
     EXPECT_TRUE(std::filesystem::exists(partial + "/left"));
@@ -134,7 +134,7 @@ TEST_F(ConvertTest, TwoOfOneOutputAreKeptApartAndWhatAKilledOneLeftIsRemoved) {
 TEST_F(ConvertTest, ANumberThatIsNotFiniteIsNamedAndNothingIsLeft) {
   write_model(source(), {.config = small_model(Family::gpt2, 61)});
   set_first(std::numeric_limits<float>::quiet_NaN());
-  EXPECT_EQ(mistake(), source() +
+  EXPECT_EQ(problem(), source() +
                            "/model.safetensors: tensor transformer.wte.weight: element 0 is nan; "
                            "legal: finite numbers");
   EXPECT_EQ(names_in(scratch_ / ""), std::vector<std::string>{"source"});
@@ -143,7 +143,7 @@ TEST_F(ConvertTest, ANumberThatIsNotFiniteIsNamedAndNothingIsLeft) {
 TEST_F(ConvertTest, ANumberTooLargeForTheTypeIsNamedAndNothingIsLeft) {
   write_model(source(), {.config = small_model(Family::gpt2, 61)});
   set_first(70000.0F);
-  EXPECT_EQ(mistake(ElementType::f16),
+  EXPECT_EQ(problem(ElementType::f16),
             "--dtype: " + source() +
                 "/model.safetensors: tensor transformer.wte.weight: element 0 is 70000, too large "
                 "for F16");
@@ -156,7 +156,7 @@ TEST_F(ConvertTest, TensorsThatDoNotFitTheConfigurationAreAllNamed) {
   ModelConfig larger = small_model(Family::gpt2, 62);
   larger.num_layers = 3;
   scratch_.write("source/config.json", model_to_json(larger));
-  const std::string text = mistake();
+  const std::string text = problem();
   EXPECT_NE(text.find("tensor transformer.wte.weight: has the shape [61, 32]"), std::string::npos)
       << text;
   EXPECT_NE(text.find("tensor transformer.h.2.ln_1.weight of shape [32]: is missing"),
@@ -168,11 +168,11 @@ TEST_F(ConvertTest, TensorsThatDoNotFitTheConfigurationAreAllNamed) {
 TEST_F(ConvertTest, WeightsThatAreAProgramAreRefusedWithTheWayOut) {
   write_model(source(), {.config = small_model(Family::gpt2, 61)});
   std::filesystem::rename(source() + "/model.safetensors", source() + "/pytorch_model.bin");
-  EXPECT_NE(mistake().find("safe_serialization=True"), std::string::npos) << mistake();
+  EXPECT_NE(problem().find("safe_serialization=True"), std::string::npos) << problem();
   std::filesystem::remove(source() + "/pytorch_model.bin");
-  EXPECT_EQ(mistake(), source() + ": has no model.safetensors and no model.safetensors.index.json");
+  EXPECT_EQ(problem(), source() + ": has no model.safetensors and no model.safetensors.index.json");
   std::filesystem::remove_all(source());
-  EXPECT_EQ(mistake(), source() + ": does not exist");
+  EXPECT_EQ(problem(), source() + ": does not exist");
 }
 
 }  // namespace

@@ -6,10 +6,10 @@
 #include <filesystem>
 #include <limits>
 
-#include "tests/data/scratch.h"
 #include "tests/support/model_files.h"
-#include "trainer/checkpoint/model_json.h"
-#include "trainer/checkpoint/safetensors.h"
+#include "tests/support/scratch.h"
+#include "trainer/checkpoint/format/model_json.h"
+#include "trainer/checkpoint/format/safetensors.h"
 
 namespace redspine::testing {
 namespace {

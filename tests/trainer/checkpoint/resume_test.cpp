@@ -9,9 +9,9 @@
 #include <filesystem>
 #include <optional>
 
+#include "data/io/folders.h"
 #include "tests/support/mpi_main.h"
-#include "tests/trainer/checkpoint/training_case.h"
-#include "trainer/checkpoint/files.h"
+#include "tests/support/training_case.h"
 #include "trainer/checkpoint/loader.h"
 
 namespace redspine::testing {
@@ -33,7 +33,7 @@ struct Trajectory {
 
 // The state of a training job on the ranks of a layout.
 struct Job {
-  Job(const Config& job_config, const RankGroup& ranks, const TrainingProgress& progress = {})
+  Job(const Config& job_config, const ProcessGroup& ranks, const TrainingProgress& progress = {})
       : config(job_config),
         device(make_cpu_device(1)),
         data(config),
@@ -140,7 +140,7 @@ TEST(Resume, TakesAnyLayoutToAnyOther) {
     for (const Layout& layout : layouts()) {
       const std::string saves = fmt::format("{}/elastic{}", folder, number++);
       saved[layout.to_string()] = checkpoint_path(saves, kHalf);
-      on_layout(layout, [&](const RankGroup& ranks) {
+      on_layout(layout, [&](const ProcessGroup& ranks) {
         if (ranks.rank() == 0) make_folder(saves);
         ranks.barrier();
         Job job(training_config(model, folder, layout.num_data, layout.num_tensor), ranks);
@@ -154,7 +154,7 @@ TEST(Resume, TakesAnyLayoutToAnyOther) {
       for (const Layout& to : layouts()) {
         const std::string& checkpoint = saved[from.to_string()];
         const std::string again = fmt::format("{}/again{}", folder, number++);
-        on_layout(to, [&](const RankGroup& ranks) {
+        on_layout(to, [&](const ProcessGroup& ranks) {
           SCOPED_TRACE(fmt::format("{}: {} -> {}", name, from.to_string(), to.to_string()));
           if (ranks.rank() == 0) make_folder(again);
           ranks.barrier();
@@ -271,7 +271,7 @@ TEST(Resume, TheNewestGoodCheckpointIsFoundByAllRanks) {
       find_resume_point({.resume = bad}, store, world(), warn);
       ADD_FAILURE() << bad << " was accepted";
     } catch (const ConfigError& error) {
-      EXPECT_EQ(error.mistakes().front().key, "checkpoint.resume");
+      EXPECT_EQ(error.problems().front().key, "checkpoint.resume");
     }
   }
 }

@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <optional>
 
-#include "tests/data/scratch.h"
+#include "tests/support/scratch.h"
 
 namespace redspine {
 namespace {

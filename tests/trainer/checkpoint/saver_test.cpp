@@ -6,10 +6,10 @@
 #include <fstream>
 #include <limits>
 
-#include "parallel/failure.h"
+#include "data/io/folders.h"
+#include "parallel/group/failure.h"
 #include "tests/support/mpi_main.h"
-#include "tests/trainer/checkpoint/training_case.h"
-#include "trainer/checkpoint/files.h"
+#include "tests/support/training_case.h"
 #include "trainer/checkpoint/verify.h"
 
 namespace redspine::testing {

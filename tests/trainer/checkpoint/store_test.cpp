@@ -5,10 +5,10 @@
 
 #include <filesystem>
 
-#include "tests/data/scratch.h"
-#include "trainer/checkpoint/files.h"
-#include "trainer/checkpoint/manifest.h"
-#include "trainer/checkpoint/training_json.h"
+#include "data/io/folders.h"
+#include "tests/support/scratch.h"
+#include "trainer/checkpoint/format/manifest.h"
+#include "trainer/checkpoint/format/training_json.h"
 
 namespace redspine {
 namespace {

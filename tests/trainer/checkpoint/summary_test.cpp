@@ -5,8 +5,8 @@
 #include <cmath>
 #include <cstring>
 
-#include "tests/data/scratch.h"
 #include "tests/support/model_files.h"
+#include "tests/support/scratch.h"
 
 namespace redspine::testing {
 namespace {

@@ -4,10 +4,10 @@
 
 #include <filesystem>
 
-#include "tests/data/scratch.h"
-#include "trainer/checkpoint/files.h"
-#include "trainer/checkpoint/manifest.h"
-#include "trainer/checkpoint/safetensors.h"
+#include "data/io/folders.h"
+#include "tests/support/scratch.h"
+#include "trainer/checkpoint/format/manifest.h"
+#include "trainer/checkpoint/format/safetensors.h"
 
 namespace redspine {
 namespace {

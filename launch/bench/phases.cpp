@@ -1,0 +1,146 @@
+#include "launch/bench/phases.h"
+
+#include <chrono>
+#include <functional>
+#include <numeric>
+
+#include "tensor/kernels.h"
+
+namespace redspine {
+namespace {
+
+// Adds the time until its end to a phase.
+class Stopwatch {
+ public:
+  explicit Stopwatch(double& seconds) : seconds_(seconds) {}
+  Stopwatch(const Stopwatch&) = delete;
+  Stopwatch& operator=(const Stopwatch&) = delete;
+  ~Stopwatch() {
+    const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start_;
+    seconds_ += passed.count();
+  }
+
+ private:
+  double& seconds_;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+class TimedKernels final : public Kernels {
+ public:
+  TimedKernels(Device& inner, PhaseTimes& times, std::int64_t num_head_columns)
+      : inner_(inner), times_(times), num_head_columns_(num_head_columns) {}
+
+  void run(const Matmul& op) const override {
+    const bool is_forward = op.transpose_b == Transpose::yes;
+    const bool is_head = (is_forward ? op.out.cols() : op.a.cols()) == num_head_columns_;
+    time(is_head ? Phase::head_and_loss : is_forward ? Phase::linear : Phase::input_gradients, op);
+  }
+  void run(const WeightGradient& op) const override {
+    time(op.dy.cols() == num_head_columns_ ? Phase::head_and_loss : Phase::weight_gradients, op);
+  }
+  void run(const MatmulGelu& op) const override { time(Phase::linear, op); }
+  void run(const MatmulGeluBackward& op) const override { time(Phase::input_gradients, op); }
+  void run(const LayerNorm& op) const override { time(Phase::norms, op); }
+  void run(const LayerNormBackward& op) const override { time(Phase::norms_backward, op); }
+  void run(const RmsNorm& op) const override { time(Phase::norms, op); }
+  void run(const RmsNormBackward& op) const override { time(Phase::norms_backward, op); }
+  void run(const Rope& op) const override { time(Phase::other_kernels, op); }
+  void run(const Dropout& op) const override { time(Phase::other_kernels, op); }
+  void run(const Attention& op) const override { time(Phase::attention, op); }
+  void run(const AttentionBackward& op) const override { time(Phase::attention_backward, op); }
+  void run(const Swiglu& op) const override { time(Phase::other_kernels, op); }
+  void run(const SwigluBackward& op) const override { time(Phase::other_kernels, op); }
+  void run(const Embedding& op) const override { time(Phase::embedding, op); }
+  void run(const EmbeddingBackward& op) const override { time(Phase::embedding_backward, op); }
+  void run(const RowMax& op) const override { time(Phase::head_and_loss, op); }
+  void run(const CrossEntropySums& op) const override { time(Phase::head_and_loss, op); }
+  void run(const CrossEntropyLoss& op) const override { time(Phase::head_and_loss, op); }
+  void run(const CrossEntropyBackward& op) const override { time(Phase::head_and_loss, op); }
+  void run(const SumOfSquares& op) const override { time(Phase::gradient_norm, op); }
+  void run(const AdamW& op) const override { time(Phase::optimizer, op); }
+
+ private:
+  template <class Op>
+  void time(Phase phase, const Op& op) const {
+    const Stopwatch stopwatch(times_[phase]);
+    inner_.kernels().run(op);
+    inner_.synchronize(Stream::compute);
+  }
+
+  Device& inner_;
+  PhaseTimes& times_;
+  std::int64_t num_head_columns_;
+};
+
+class TimedDevice final : public Device {
+ public:
+  TimedDevice(Device& inner, PhaseTimes& times, std::int64_t num_head_columns)
+      : inner_(inner), times_(times), kernels_(inner, times, num_head_columns) {}
+
+  DeviceKind kind() const override { return inner_.kind(); }
+  std::string description() const override { return inner_.description(); }
+  std::string bus_id() const override { return inner_.bus_id(); }
+  const Kernels& kernels() const override { return kernels_; }
+  std::int64_t used_bytes() const override { return inner_.used_bytes(); }
+  void* allocate(std::size_t bytes) override { return inner_.allocate(bytes); }
+  void deallocate(void* memory) noexcept override { inner_.deallocate(memory); }
+
+  void upload(TensorView to, ConstTensorView from_host) override {
+    const Stopwatch stopwatch(times_[Phase::fills_and_copies]);
+    inner_.upload(to, from_host);
+  }
+  void download(TensorView to_host, ConstTensorView from) override {
+    const Stopwatch stopwatch(times_[Phase::fills_and_copies]);
+    inner_.download(to_host, from);
+  }
+  void copy(TensorView to, ConstTensorView from) override {
+    const Stopwatch stopwatch(times_[Phase::fills_and_copies]);
+    inner_.copy(to, from);
+  }
+  void zero(TensorView view) override {
+    const Stopwatch stopwatch(times_[Phase::fills_and_copies]);
+    inner_.zero(view);
+  }
+
+  void read(TensorView to_host, ConstTensorView from) override { inner_.read(to_host, from); }
+  void write(TensorView to, ConstTensorView from_host) override { inner_.write(to, from_host); }
+  void* allocate_host(std::size_t bytes) override { return inner_.allocate_host(bytes); }
+  void deallocate_host(void* memory) noexcept override { inner_.deallocate_host(memory); }
+
+  void enqueue(Stream stream, std::function<void()> function) override {
+    inner_.enqueue(stream, std::move(function));
+  }
+  void order(Stream first, Stream then) override {
+    const Stopwatch stopwatch(times_[Phase::waiting]);
+    inner_.order(first, then);
+  }
+  void synchronize(Stream stream) override {
+    const Stopwatch stopwatch(times_[Phase::waiting]);
+    inner_.synchronize(stream);
+  }
+
+ private:
+  Device& inner_;
+  PhaseTimes& times_;
+  TimedKernels kernels_;
+};
+
+}  // namespace
+
+const char* name_of(Phase phase) {
+  constexpr std::array<const char*, kNumPhases> kNames = {
+      "embedding",        "norms",          "attention",          "linear",
+      "head and loss",    "norms backward", "attention backward", "input gradients",
+      "weight gradients", "other kernels",  "embedding backward", "fills and copies",
+      "gradient norm",    "optimizer",      "waiting for ranks"};
+  return kNames[static_cast<std::size_t>(phase)];
+}
+
+double PhaseTimes::sum() const { return std::accumulate(seconds.begin(), seconds.end(), 0.0); }
+
+std::unique_ptr<Device> make_timed_device(Device& inner, PhaseTimes& times,
+                                          std::int64_t num_head_columns) {
+  return std::make_unique<TimedDevice>(inner, times, num_head_columns);
+}
+
+}  // namespace redspine

@@ -1,0 +1,52 @@
+// The commands of `redspine`: each takes the arguments after its name and returns the exit code of
+// the process: 0 done, 2 a problem of the user's and nothing touched, 75 stopped on request with a
+// checkpoint saved, 1 anything else.
+#pragma once
+
+#include <boost/program_options.hpp>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "launch/job/exit_code.h"
+
+namespace redspine {
+
+using Arguments = std::span<const std::string>;
+
+enum class Processes {
+  one,   // several are refused before anything is done
+  many,  // as many ranks as there are
+};
+
+struct Command {
+  std::string name;
+  std::string summary;  // one line, for `redspine --help`
+  int (*run)(Arguments arguments);
+  Processes processes;
+};
+
+int run_train(Arguments arguments);
+int run_tokenize(Arguments arguments);
+int run_sample(Arguments arguments);
+int run_evaluate(Arguments arguments);
+int run_checkpoint(Arguments arguments);
+int run_trace(Arguments arguments);
+int run_bench(Arguments arguments);
+
+/// Runs it and gives its exit code. `full_name` is what a user types.
+int start_command(const Command& command, const std::string& full_name, Arguments arguments);
+
+/// Whether --help is among the arguments.
+bool asks_for_help(Arguments arguments);
+
+/// Reads `arguments` strictly: whole names of options only. Arguments without an option go to the
+/// one that `positional` names, or are problems where it is empty. Throws ConfigError.
+boost::program_options::variables_map parse_arguments(
+    Arguments arguments, const boost::program_options::options_description& options,
+    const std::string& positional = "");
+
+/// The KEY=VALUE arguments of --set, none where it was not given.
+std::vector<std::string> set_arguments(const boost::program_options::variables_map& values);
+
+}  // namespace redspine

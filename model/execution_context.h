@@ -1,0 +1,49 @@
+// What every layer is built with: where it runs, and with whom it shares its work.
+#pragma once
+
+#include "parallel/mesh/process_mesh.h"
+#include "tensor/ops.h"
+#include "tensor/philox.h"
+
+namespace redspine {
+
+struct ExecutionContext {
+  Device& device;
+  const ProcessMesh& mesh;
+  DType dtype = DType::f32;  // of activations and of the weights they meet: f32 or bf16
+
+  Communicator& tensor_axis() const { return mesh.along(Axis::tensor); }
+
+  /// Reduces `x` over the tensor axis and makes the compute stream wait for the result.
+  void all_reduce_over_tensor(TensorView x, ReduceOp op) const {
+    device.order(Stream::compute, Stream::activations);
+    tensor_axis().all_reduce(x, op, Stream::activations);
+    device.order(Stream::activations, Stream::compute);
+  }
+};
+
+/// Where dropout is applied in a model, to give each place its own random numbers.
+enum class DropoutSite : std::uint64_t { embedding, attention, attention_residual, mlp_residual };
+
+/// The dropout of one micro-batch. Random numbers depend on the seed, the place (layer and site),
+/// the global number of the sample and the element within it: on no rank, layout or history.
+struct DropoutSource {
+  std::uint64_t seed;
+  float probability;          // 0 in evaluation
+  ConstTensorView samples_B;  // i64, on the device
+
+  DropoutKey at(DropoutSite site, std::int64_t layer) const {
+    // Weights draw from keys of the same seed; the offset keeps the purposes apart.
+    constexpr std::uint64_t kDropoutPurpose = std::uint64_t{0xD0} << 56;
+    const auto place =
+        kDropoutPurpose + static_cast<std::uint64_t>(layer) * 4 + static_cast<std::uint64_t>(site);
+    return {.key = random_key(seed, place), .probability = probability, .samples_B = samples_B};
+  }
+};
+
+/// Drops elements of x [B, T, D] in place; the backward pass calls it on the gradient.
+inline void drop(Device& device, TensorView x, const DropoutKey& dropout) {
+  if (dropout.probability > 0.0F) ops::run(device, Dropout{.out = x, .x = x, .dropout = dropout});
+}
+
+}  // namespace redspine

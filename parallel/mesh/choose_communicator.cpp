@@ -1,0 +1,72 @@
+#include "parallel/mesh/choose_communicator.h"
+
+#include <fmt/format.h>
+
+#include <cassert>
+#include <map>
+#include <vector>
+
+#include "parallel/mpi/mpi_communicator.h"
+#include "parallel/nccl/nccl_communicator.h"
+
+namespace redspine {
+namespace {
+
+// A group of one.
+class SelfCommunicator final : public Communicator {
+ public:
+  int rank() const override { return 0; }
+  int size() const override { return 1; }
+  void all_reduce(TensorView, ReduceOp, Stream) override {}
+  void begin_step(std::int64_t) override {}
+};
+
+// Two ranks that compute on one device, in words; empty where each has its own.
+std::string shared_device(const ProcessGroup& group, const Device& device) {
+  const std::string mine = fmt::format("{} of {}", device.bus_id(), group.host_name());
+  const std::vector<std::string> of_ranks = group.all_gather(mine);
+  std::map<std::string, std::size_t> rank_of;
+  for (std::size_t rank = 0; rank < of_ranks.size(); ++rank) {
+    const auto [entry, is_new] = rank_of.try_emplace(of_ranks[rank], rank);
+    if (!is_new) {
+      return fmt::format("ranks {} and {} share the GPU {}", entry->second, rank, of_ranks[rank]);
+    }
+  }
+  return "";
+}
+
+[[noreturn]] void refuse_nccl(const std::string& reason) {
+  throw ConfigError("run.collectives",
+                    fmt::format("is nccl, but {}; legal here: auto, mpi", reason));
+}
+
+}  // namespace
+
+CollectiveBackend choose_collective_backend(const ProcessGroup& group, const Device& device,
+                                            CollectiveBackend wish) {
+  if (wish == CollectiveBackend::mpi) return CollectiveBackend::mpi;
+  const bool is_wanted = wish == CollectiveBackend::nccl;
+  if (device.kind() != DeviceKind::cuda) {
+    if (is_wanted) refuse_nccl("the ranks compute on CPUs");
+    return CollectiveBackend::mpi;
+  }
+  const std::string shared = shared_device(group, device);
+  if (!is_wanted && (group.size() == 1 || !shared.empty())) return CollectiveBackend::mpi;
+  // After what the ranks do together: one of them may be on a machine that lacks the library.
+  if (nccl_version().empty()) {
+    if (is_wanted) refuse_nccl("NCCL is not in this build");
+    return CollectiveBackend::mpi;
+  }
+  if (shared.empty()) return CollectiveBackend::nccl;
+  refuse_nccl(fmt::format("{}, which NCCL does not serve", shared));
+}
+
+std::unique_ptr<Communicator> make_communicator(const ProcessGroup& group, Device& device,
+                                                CollectiveBackend chosen) {
+  assert(chosen != CollectiveBackend::automatic);
+  if (group.size() == 1) return std::make_unique<SelfCommunicator>();
+  if (chosen == CollectiveBackend::nccl) return make_nccl_communicator(group, device);
+  return make_mpi_communicator(group, device);
+}
+
+}  // namespace redspine

@@ -1,0 +1,312 @@
+// A run that is asked to stop saves and ends with exit code 75, whatever it is doing; the next
+// start goes on as if it had not been stopped. A run that is asked to save does so and goes on.
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <functional>
+#include <map>
+#include <ostream>
+#include <stop_token>
+#include <thread>
+
+#include "tests/support/checkpoint_scene.h"
+#include "tests/support/refusal.h"
+
+namespace redspine::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kStopped = 75;
+constexpr const char* kOnlyAtTheEnd = "checkpoint.interval=0";
+
+struct StopCase {
+  const char* name;
+  int num_ranks;
+  std::string cause;  // as the run tells it
+  /// Asks a run that is at work; null where the start asks already.
+  std::function<void(const CheckpointScene&)> ask;
+  std::string variables = "";
+};
+
+void PrintTo(const StopCase& stop, std::ostream* out) { *out << stop.name; }
+
+void send(const CheckpointScene& run, int rank, int signal) {
+  kill(std::stoi(run.scene().read(fmt::format("pid.{}", rank))), signal);
+}
+
+constexpr int kLastStep = 6000;
+
+Start start_on(int num_ranks) {
+  return {.num_ranks = num_ranks,
+          .settings =
+              fmt::format("train.steps={} train.eval_interval=100 {}", kLastStep, kOnlyAtTheEnd)};
+}
+
+/// A run that nobody stopped.
+struct Reference {
+  explicit Reference(int num_ranks) {
+    const CheckpointScene run;
+    const Ended ended = run.train(start_on(num_ranks));
+    EXPECT_EQ(ended.exit_code, 0) << ended.errors;
+    trained = run.trained();
+    hashes = run.hashes(kLastStep);
+  }
+
+  std::vector<std::string> trained;
+  std::map<std::string, std::string> hashes;
+};
+
+const Reference& reference(int num_ranks) {
+  static std::map<int, Reference> references;
+  return references.try_emplace(num_ranks, num_ranks).first->second;
+}
+
+class Stop : public ::testing::TestWithParam<StopCase> {
+ protected:
+  const CheckpointScene run_;
+};
+
+TEST_P(Stop, SavesAndGoesOnLaterAsIfItHadNot) {
+  const StopCase& stop = GetParam();
+  const Reference& expected = reference(stop.num_ranks);
+  const Start start = start_on(stop.num_ranks);
+  Start stopped = start;
+  stopped.variables = stop.variables;
+  Job job(CheckpointScene::command(stopped), run_.scene().folder());
+  if (stop.ask) {
+    wait_until([&] { return run_.trained().size() > 20; });
+    stop.ask(run_);
+  }
+  const Ended ended = job.wait(30.0);
+  EXPECT_EQ(ended.exit_code, kStopped) << ended.errors;
+  EXPECT_TRUE(matches(ended.output, "*stopped after step * on request (" + stop.cause + ")*"))
+      << ended.output;
+  const std::int64_t step = run_.newest_step();
+  ASSERT_LT(step, kLastStep) << "it ended before it could be stopped";
+  EXPECT_EQ(run_.steps().size(), 1U);
+  EXPECT_FALSE(fs::exists(run_.run_folder() / "STOP")) << "the next start would stop, too";
+  EXPECT_FALSE(fs::exists(run_.run_folder() / "lock"));
+  expect_prefix(run_.trained(), expected.trained);
+  const std::vector<std::string> events = run_.events();
+  ASSERT_EQ(events.size(), 1U);
+  EXPECT_EQ(
+      events.front(),
+      fmt::format(R"({{"kind":"event","step":{},"event":"stop","cause":"{}"}})", step, stop.cause));
+
+  const Ended resumed = run_.train(start);
+  ASSERT_EQ(resumed.exit_code, 0) << resumed.errors;
+  EXPECT_EQ(run_.trained(), expected.trained);
+  EXPECT_EQ(run_.hashes(kLastStep), expected.hashes);
+}
+
+std::string name_of(const ::testing::TestParamInfo<StopCase>& info) { return info.param.name; }
+
+INSTANTIATE_TEST_SUITE_P(
+    On, Stop,
+    ::testing::Values(
+        StopCase{"Sigterm", 1, "SIGTERM", [](const auto& run) { send(run, 0, SIGTERM); }},
+        StopCase{"Sigusr1", 1, "SIGUSR1", [](const auto& run) { send(run, 0, SIGUSR1); }},
+        StopCase{"ASignalToTheSecondOfTwoRanks", 2, "SIGUSR1",
+                 [](const auto& run) { send(run, 1, SIGUSR1); }},
+        StopCase{"TheFileSTOP", 1, "the file STOP",
+                 [](const auto& run) { run.scene().write("runs/run/STOP", ""); }},
+        StopCase{"TheFileSTOPOnTwoRanks", 2, "the file STOP",
+                 [](const auto& run) { run.scene().write("runs/run/STOP", ""); }},
+        StopCase{"TheEndOfTheSlurmAllocation", 1, "the end of the Slurm allocation", nullptr,
+                 "SLURM_JOB_END_TIME=$(($(date +%s) + 3))"}),
+    name_of);
+
+TEST(Request, EverySignalThatAsksForAnEndSaves) {
+  const std::map<int, std::string> names = {
+      {SIGINT, "SIGINT"}, {SIGHUP, "SIGHUP"}, {SIGXCPU, "SIGXCPU"}};
+  for (const auto& [signal, name] : names) {
+    const CheckpointScene run;
+    Job job(CheckpointScene::command(
+                {.settings = fmt::format("train.steps=1000000 {}", kOnlyAtTheEnd)}),
+            run.scene().folder());
+    wait_until([&] { return run.trained().size() > 5; });
+    send(run, 0, signal);
+    const Ended ended = job.wait(30.0);
+    EXPECT_EQ(ended.exit_code, kStopped) << name << ended.errors;
+    EXPECT_NE(ended.output.find("on request (" + name + ")"), std::string::npos) << ended.output;
+    EXPECT_EQ(run.steps().size(), 1U);
+  }
+}
+
+TEST(Request, ASignalThatIsIgnoredFromTheStartAsUnderNohupAsksForNothing) {
+  const CheckpointScene run;
+  Job job(
+      CheckpointScene::command({.settings = fmt::format("train.steps=1000000 {}", kOnlyAtTheEnd),
+                                .variables = "--ignore-signal=HUP"}),
+      run.scene().folder());
+  wait_until([&] { return run.trained().size() > 5; });
+  send(run, 0, SIGHUP);
+  const std::size_t lines = run.trained().size();
+  wait_until([&] { return run.trained().size() > lines + 20; });
+  send(run, 0, SIGTERM);
+  EXPECT_EQ(job.wait(30.0).exit_code, kStopped);
+}
+
+/// Signals to every rank, without a pause, until all of them are gone.
+class Storm {
+ public:
+  Storm(const CheckpointScene& run, int num_ranks)
+      : thread_([&run, num_ranks](const std::stop_token& end) {
+          while (!end.stop_requested()) {
+            for (int rank = 0; rank < num_ranks; ++rank) {
+              for (const int signal : {SIGTERM, SIGUSR1, SIGINT, SIGHUP}) send(run, rank, signal);
+            }
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+          }
+        }) {}
+
+ private:
+  std::jthread thread_;
+};
+
+TEST(Request, NothingAfterTheFirstSignalChangesTheExitCode) {
+  for (const int num_ranks : {1, 2}) {
+    const CheckpointScene run;
+    Job job(CheckpointScene::command(
+                {.num_ranks = num_ranks,
+                 .settings = fmt::format("train.steps=1000000 {}", kOnlyAtTheEnd)}),
+            run.scene().folder());
+    wait_until([&] { return run.trained().size() > 5; });
+    const Storm storm(run, num_ranks);
+    const Ended ended = job.wait(30.0);
+    EXPECT_EQ(ended.exit_code, kStopped) << ended.errors;
+    EXPECT_EQ(run.steps().size(), 1U);
+  }
+}
+
+TEST(Request, ASignalAfterTheLastStepChangesNothing) {
+  constexpr int kSteps = 200;
+  const CheckpointScene run;
+  Job job(
+      CheckpointScene::command({.settings = fmt::format("train.steps={} train.eval_interval=0 {}",
+                                                        kSteps, kOnlyAtTheEnd)}),
+      run.scene().folder());
+  wait_until([&] { return run.trained().size() == kSteps; });
+  const Storm storm(run, 1);
+  EXPECT_EQ(job.wait(30.0).exit_code, 0);
+  EXPECT_EQ(run.newest_step(), kSteps);
+}
+
+TEST(Request, TheFileSAVESavesAndTheRunGoesOn) {
+  const CheckpointScene run;
+  Job job(
+      CheckpointScene::command({.settings = fmt::format("train.steps=1000000 {}", kOnlyAtTheEnd)}),
+      run.scene().folder());
+  wait_until([&] { return run.trained().size() > 20; });
+  run.scene().write("runs/run/SAVE", "");
+  wait_until([&] { return run.newest_step() > 0; });
+  const std::size_t lines = run.trained().size();
+  wait_until([&] { return run.trained().size() > lines + 20; });
+  EXPECT_FALSE(fs::exists(run.run_folder() / "SAVE"));
+  EXPECT_EQ(run.steps().size(), 1U);
+  send(run, 0, SIGTERM);
+  EXPECT_EQ(job.wait(30.0).exit_code, kStopped);
+}
+
+// One batch of the validation set a poll: a long evaluation must not hold up a stop.
+TEST(Request, ASignalStopsAnEvaluation) {
+  const CheckpointScene run;
+  run.scene().write_tokens("validation.u16", 3'000'000);
+  const Start start{.settings = "train.steps=40 train.eval_interval=20"};
+  Job job(CheckpointScene::command(start), run.scene().folder());
+  wait_until([&] { return run.trained().size() == 20; });
+  const auto before = std::chrono::steady_clock::now();
+  send(run, 0, SIGTERM);
+  const Ended ended = job.wait(60.0);
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - before;
+  EXPECT_EQ(ended.exit_code, kStopped) << ended.errors;
+  EXPECT_LT(seconds.count(), 5.0);
+  EXPECT_EQ(run.newest_step(), 20);
+  EXPECT_EQ(run.trained().size(), 20U) << "half an evaluation tells nothing";
+
+  // The evaluation of step 20 comes after all, and on a smaller set, so that it ends.
+  run.scene().write_tokens("validation.u16", 100);
+  ASSERT_EQ(run.train(start).exit_code, 0);
+  const std::vector<std::string> lines = run.trained();
+  ASSERT_EQ(lines.size(), 42U);
+  EXPECT_TRUE(lines[20].starts_with(R"({"kind":"validation","step":20,)")) << lines[20];
+}
+
+TEST(Request, ASecondJobInTheSameRunIsRefusedAndTheFirstGoesOn) {
+  const CheckpointScene run;
+  Job job(CheckpointScene::command({.settings = "train.steps=1000000"}), run.scene().folder());
+  wait_until([&] { return run.trained().size() > 20; });
+  // By a shell of its own: one Job at a time.
+  const std::string second =
+      fmt::format("cd {} && {} >second.out 2>second.err", run.scene().folder().string(),
+                  Scene::train("--set train.steps=1000000"));
+  const int status = std::system(second.c_str());
+  EXPECT_EQ(WEXITSTATUS(status), 2);
+  EXPECT_TRUE(matches(run.scene().read("second.err"),
+                      "*run.name: another job is at work in this run's directory: process " +
+                          std::to_string(std::stoi(run.scene().read("pid.0"))) + " on *"))
+      << run.scene().read("second.err");
+  const std::size_t lines = run.trained().size();
+  wait_until([&] { return run.trained().size() > lines + 20; });
+  send(run, 0, SIGKILL);
+  EXPECT_EQ(job.wait(30.0).exit_code, 137);
+
+  const Ended third = run.train({.settings = "train.steps=1"});
+  EXPECT_EQ(third.exit_code, 0) << third.errors;
+  EXPECT_NE(third.errors.find("took over the lock of process"), std::string::npos) << third.errors;
+}
+
+TEST(Request, ResumeNoneStartsAnewAndLosesNoCheckpointThatIsAhead) {
+  const CheckpointScene run;
+  ASSERT_EQ(run.train({.settings = "train.steps=4"}).exit_code, 0);
+  const std::vector<std::string> expected = run.trained();
+  const Ended ended = run.train({.settings = "train.steps=2 checkpoint.resume=none"});
+  ASSERT_EQ(ended.exit_code, 0) << ended.errors;
+  EXPECT_NE(ended.output.find("starting at step 0"), std::string::npos);
+  EXPECT_EQ(run.names(),
+            (std::vector<std::string>{"step_00000001", "step_00000002", "step_00000003.aside-1",
+                                      "step_00000004.aside-1"}));
+  // They go like others once `keep` newer ones have come as far.
+  ASSERT_EQ(run.train({.settings = "train.steps=4"}).exit_code, 0);
+  EXPECT_EQ(run.trained(), expected);
+  EXPECT_EQ(run.names(), (std::vector<std::string>{"step_00000002", "step_00000003",
+                                                   "step_00000004", "step_00000004.aside-1"}))
+      << "step 2 is where it resumed from";
+}
+
+TEST(Request, ResumeFromADirectoryOfAnotherRunGoesOnFromThere) {
+  const CheckpointScene run;
+  ASSERT_EQ(run.train({.settings = "train.steps=6 checkpoint.keep=0"}).exit_code, 0);
+  const Start start{.settings =
+                        "train.steps=6 checkpoint.keep=1 "
+                        "checkpoint.resume=runs/run/checkpoints/step_00000003",
+                    .run = "second"};
+  const Ended ended = run.train(start);
+  ASSERT_EQ(ended.exit_code, 0) << ended.errors;
+  EXPECT_EQ(run.hashes(6, "second"), run.hashes(6));
+  EXPECT_EQ(run.steps(), (std::vector<std::int64_t>{1, 2, 3, 4, 5, 6})) << "nothing of it went";
+  EXPECT_EQ(run.steps("second"), (std::vector<std::int64_t>{5, 6})) << "5 is known to be good";
+}
+
+TEST(Request, RotationKeepsWhatIsForeign) {
+  const CheckpointScene run;
+  ASSERT_EQ(run.train({.settings = "train.steps=3"}).exit_code, 0);
+  fs::create_directories(run.checkpoints() / "best");
+  run.scene().write("runs/run/checkpoints/step_00000002/notes.txt", "mine");
+  run.scene().write("runs/run/checkpoints/step_1", "a file");
+  fs::create_directories(run.checkpoints() / "step_00000001.0123456789abcdef.partial");
+  ASSERT_EQ(run.train({.settings = "train.steps=8"}).exit_code, 0);
+  EXPECT_EQ(run.names(), (std::vector<std::string>{"best", "step_00000001.0123456789abcdef.partial",
+                                                   "step_00000002", "step_00000003",
+                                                   "step_00000007", "step_00000008", "step_1"}))
+      << "step 3 is where it resumed from";
+}
+
+}  // namespace
+}  // namespace redspine::testing

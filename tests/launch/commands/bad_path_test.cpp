@@ -1,0 +1,100 @@
+// Paths that the system does not follow, on the command line of every command: a folder that nobody
+// may enter, a link to itself, a name that is too long, bytes that are no text. Each is a problem
+// of the user's, told with its cause, and nothing is written.
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "tests/support/command_line.h"
+
+namespace redspine::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct BadPath {
+  std::string path;
+  std::string cause;
+};
+
+/// What root may do that others may not is taken from it; the rest of the tests runs as it is.
+std::string unprivileged(const std::string& command) {
+  constexpr const char* kFewer = "-dac_override,-dac_read_search";
+  if (geteuid() != 0) return command;
+  return fmt::format("setpriv --bounding-set={0} --inh-caps={0} {1}", kFewer, command);
+}
+
+class BadPaths : public ::testing::Test {
+ protected:
+  BadPaths() {
+    fs::create_directories(run_.path("closed"));
+    fs::permissions(run_.path("closed"), fs::perms::none);
+    fs::create_symlink("loop", run_.path("loop"));
+  }
+  ~BadPaths() override { fs::permissions(run_.path("closed"), fs::perms::all); }
+
+  std::vector<BadPath> bad_paths() const {
+    return {{"DIR/closed/x", "Permission denied"},
+            {"DIR/loop/x", "Too many levels of symbolic links"},
+            {"DIR/" + std::string(300, 'x'), "File name too long"},
+            {"DIR/caf\xe9", "has the byte 0xe9 at "}};
+  }
+
+  /// Runs the command with each of the paths for PATH; DIR is the run's folder.
+  void expect_refused(const std::string& words) const {
+    for (const BadPath& bad : bad_paths()) {
+      SCOPED_TRACE(words + " with " + bad.cause);
+      const std::string command =
+          replace_all(replace_all(words, "PATH", bad.path), "DIR", run_.path(""));
+      const Result result = shell(unprivileged(REDSPINE_BINARY " " + command));
+      EXPECT_EQ(result.exit_code, 2) << result.output;
+      EXPECT_EQ(count(result.output, bad.cause), 1) << result.output;
+      EXPECT_EQ(count(result.output, "filesystem error"), 0) << result.output;
+      EXPECT_EQ(count(result.output, "\xe9"), 0) << result.output;
+    }
+    EXPECT_FALSE(fs::exists(run_.path("new")));
+    EXPECT_FALSE(fs::exists(run_.path("runs")));
+  }
+
+ private:
+  static std::string replace_all(std::string text, const std::string& part, const std::string& by) {
+    for (std::size_t at = 0; (at = text.find(part, at)) != std::string::npos; at += by.size()) {
+      text.replace(at, part.size(), by);
+    }
+    return text;
+  }
+
+  TinyRun run_;
+};
+
+TEST_F(BadPaths, AreRefusedByTrainTraceAndBench) {
+  expect_refused("train --config PATH");
+  expect_refused("trace --step 1 --config PATH");
+  expect_refused("bench --config PATH");
+}
+
+TEST_F(BadPaths, AreRefusedByTokenize) {
+  expect_refused("tokenize PATH --output DIR/new");
+  expect_refused("tokenize DIR/text --output PATH");
+  expect_refused("tokenize DIR/text --output PATH --output-format llmc");
+  expect_refused("tokenize DIR/text --output DIR/new --tokenizer PATH");
+  expect_refused("tokenize DIR/text --train-bpe --vocab-size 300 --save-tokenizer PATH");
+  expect_refused("tokenize --inspect PATH");
+  expect_refused("tokenize --verify PATH --vocab-size 300");
+}
+
+TEST_F(BadPaths, AreRefusedByWhatReadsACheckpoint) {
+  expect_refused("sample --checkpoint PATH");
+  expect_refused("evaluate --checkpoint PATH --data DIR/tokens");
+  expect_refused("checkpoint inspect PATH");
+  expect_refused("checkpoint verify PATH");
+  expect_refused("checkpoint diff PATH DIR");
+  expect_refused("checkpoint export PATH --output DIR/new");
+  expect_refused("checkpoint import PATH --output DIR/new");
+}
+
+}  // namespace
+}  // namespace redspine::testing

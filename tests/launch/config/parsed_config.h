@@ -1,0 +1,33 @@
+// A configuration from a text, for tests of how it is read: what it comes to, or what is wrong.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "launch/config/config_file.h"
+
+namespace redspine::testing {
+
+/// The least that is no problem.
+inline const std::string kMinimal =
+    "data:\n"
+    "  train: [{path: corpus}]\n"
+    "train:\n"
+    "  steps: 10\n";
+
+inline Config parse(const std::string& text, const std::vector<std::string>& settings = {}) {
+  return parse_config(text, "run.yaml", settings, 1).config;
+}
+
+/// All problems, a line each; "" where there are none.
+inline std::string mistakes_of(const std::string& text,
+                               const std::vector<std::string>& settings = {}, int world_size = 1) {
+  try {
+    parse_config(text, "run.yaml", settings, world_size);
+    return "";
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+}
+
+}  // namespace redspine::testing

@@ -1,0 +1,90 @@
+#include "tests/support/command_line.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <array>
+#include <cstdio>
+#include <fstream>
+
+namespace redspine::testing {
+
+Result shell(const std::string& command) {
+  FILE* pipe = popen(("exec 2>&1; " + command).c_str(), "r");
+  if (pipe == nullptr) return {-1, ""};
+  std::string output;
+  std::array<char, 4096> buffer{};
+  for (std::size_t n = 0; (n = std::fread(buffer.data(), 1, buffer.size(), pipe)) > 0;) {
+    output.append(buffer.data(), n);
+  }
+  const int status = pclose(pipe);
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, output};
+}
+
+Result redspine(const std::string& words) {
+  // One thread, as mpirun.sh gives each rank: results can then be compared.
+  return shell("OMP_NUM_THREADS=${OMP_NUM_THREADS:-1} " REDSPINE_BINARY " " + words);
+}
+
+Result on_ranks(int num_ranks, const std::string& words) {
+  return shell(fmt::format("{} {} {} {}", REDSPINE_MPIRUN, num_ranks, REDSPINE_BINARY, words));
+}
+
+int count(const std::string& text, const std::string& part) {
+  int found = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) {
+    ++found;
+  }
+  return found;
+}
+
+Folder::Folder(const std::string& name) : folder_(std::filesystem::temp_directory_path() / name) {
+  std::filesystem::remove_all(folder_);
+  std::filesystem::create_directories(folder_);
+}
+
+Folder::~Folder() {
+  std::error_code ignored;
+  std::filesystem::remove_all(folder_, ignored);
+}
+
+void Folder::write(const std::string& name, std::string text) const {
+  for (std::size_t at = 0; (at = text.find("DIR", at)) != std::string::npos;) {
+    text.replace(at, 3, folder_.string());
+  }
+  std::ofstream(path(name)) << text;
+}
+
+namespace {
+
+std::string name_of_test() {
+  const ::testing::TestInfo& test = *::testing::UnitTest::GetInstance()->current_test_info();
+  return fmt::format("redspine_{}_{}", test.test_suite_name(), test.name());
+}
+
+}  // namespace
+
+TinyRun::TinyRun() : Folder(name_of_test()) {
+  std::string text;
+  for (int i = 0; i < 100; ++i) text += fmt::format("The square of {} is not its double.\n", i);
+  write("text", text);
+  write_config("run.yaml", "");
+  const Result made =
+      redspine(fmt::format("tokenize {} --output {}", path("text"), path("tokens")));
+  EXPECT_EQ(made.exit_code, 0) << made.output;
+}
+
+void TinyRun::write_config(const std::string& name, const std::string& more) const {
+  write(name, R"(
+run: {name: tiny, output_dir: DIR/runs}
+model: {num_layers: 1, hidden_size: 16, num_heads: 2, vocab_size: 257, max_sequence_length: 16}
+data:
+  train: [{path: DIR/tokens}]
+batch: {global_batch_size: 4, micro_batch_size: 1}
+schedule: {warmup_steps: 0}
+train: {steps: 2}
+)" + more);
+}
+
+}  // namespace redspine::testing
