@@ -82,7 +82,7 @@ MemoryPlan plan_memory(const Config& config, const ProcessGroup& world, DeviceKi
 std::string to_string(const MemoryPlan& plan) {
   const auto mib = [](std::int64_t bytes) { return static_cast<double>(bytes) / (1 << 20); };
   return fmt::format(
-      "memory: {:.1f} MiB a rank = parameters {:.1f} + gradients {:.1f} + optimizer {:.1f} + "
+      "memory: {:.1f} MiB per rank = parameters {:.1f} + gradients {:.1f} + optimizer {:.1f} + "
       "activations {:.1f}",
       mib(plan.total()), mib(plan.parameters), mib(plan.gradients), mib(plan.optimizer),
       mib(plan.activations));

@@ -112,7 +112,7 @@ void DocumentIndex::read_header() {
     throw ConfigError(
         key_,
         fmt::format(
-            "{}: is {}, but its header tells of {} and {}, which take 34 + 12 x {} + 8 x {}",
+            "{}: is {}, but its header says {} and {}, which take 34 + 12 x {} + 8 x {}",
             file_.path(), counted(size, "byte"), counted(num_sequences, "sequence"),
             num_indices == 1 ? "1 document index" : fmt::format("{} document indices", num_indices),
             num_sequences, num_indices));
@@ -224,7 +224,7 @@ DocumentIndex::Document DocumentIndex::document_at(std::int64_t token) const {
   }
   throw Error(
       fmt::format("{}: its entries around token {} contradict each other; `redspine "
-                  "tokenize --verify` tells the first that is wrong",
+                  "tokenize --verify` names the first wrong one",
                   file_.path(), token));
 }
 

@@ -96,7 +96,7 @@ Options read_options(Arguments arguments, int world_size) {
 // What was asked for, of this rank.
 struct Results {
   std::vector<ProductRate> products;
-  double matrix_flops = 0.0;  // a second: the square product
+  double matrix_flops = 0.0;  // per second: the square product
   std::optional<StreamRates> streams;
   CollectiveBackend carrier = CollectiveBackend::automatic;  // of the collectives: what was chosen
   std::vector<CollectiveTime> collectives;
@@ -257,9 +257,9 @@ void show_step(const Results& results) {
   constexpr double kMib = 1 << 20;
   print_out(
       "matrix product  {:.3f} TFLOP/s, a large square one\n"
-      "training        {:.3f} TFLOP/s a rank, {:.1f}% of it\n"
-      "tokens          {:.0f} a second\n"
-      "a step          {:.4f} s (median; {:.4f} to {:.4f}) = gradients {:.4f} (forward passes "
+      "training        {:.3f} TFLOP/s per rank, {:.1f}% of it\n"
+      "tokens          {:.0f} per second\n"
+      "step            {:.4f} s (median; {:.4f} to {:.4f}) = gradients {:.4f} (forward passes "
       "{:.4f}) + norm {:.4f} + update {:.4f} + rest\n"
       "memory          {:.1f} MiB used, {:.1f} planned\n",
       results.matrix_flops * 1e-12, step.model_flops * 1e-12,

@@ -56,7 +56,7 @@ po::options_description make_options() {
   return options;
 }
 
-/// What tells how many bytes a token stands for, or why nothing does.
+/// What tells how many bytes a token stands for, or why that is not known.
 struct KnownTokenizer {
   std::unique_ptr<Tokenizer> tokenizer;
   std::string refusal;
@@ -190,7 +190,7 @@ std::int64_t count_bytes(const ValidationData& data, const Tokenizer& tokenizer)
 }
 
 struct Result {
-  double loss;  // nats a token
+  double loss;  // nats per token
   std::int64_t num_tokens;
   std::optional<std::int64_t> num_bytes;  // of text; nothing where that is not known
   std::string no_bytes_cause;
@@ -232,13 +232,13 @@ void show(const Options& options, const Result& result) {
   }
   print_out(
       "tokens         {}, each once, {} at most from one another\n"
-      "loss           {:.6f} nats a token\n"
+      "loss           {:.6f} nats per token\n"
       "perplexity     {:.4f}\n",
       result.num_tokens, options.shape.sequence_length, result.loss, result.perplexity());
   if (bits) {
-    print_out("bits a byte    {:.6f}  ({} bytes)\n", *bits, *result.num_bytes);
+    print_out("bits per byte  {:.6f}  ({} bytes)\n", *bits, *result.num_bytes);
   } else {
-    print_out("bits a byte    not known: {}\n", result.no_bytes_cause);
+    print_out("bits per byte  not known: {}\n", result.no_bytes_cause);
   }
   print_out("seconds        {:.2f}\n", result.seconds);
 }
@@ -284,7 +284,7 @@ int evaluate(const MpiSession& session, Arguments arguments) {
                     .seconds = seconds.count()};
       add_bytes(options, result);
       if (options.writes_json && !result.bits_per_byte()) {
-        tell(world, "warning: bits a byte are not known: " + result.no_bytes_cause);
+        tell(world, "warning: bits per byte are not known: " + result.no_bytes_cause);
       }
       show(options, result);
     }

@@ -48,8 +48,8 @@ std::string describe_layout(const Config& config, const std::vector<std::string>
                      config.num_data_ranks(world_size), tensor_size) +
          host_table(hosts, num_threads) +
          fmt::format(
-             "  parameters: {} in all, {} a rank\n"
-             "  a step: {} of {} = {} x {} x {}\n",
+             "  parameters: {} in total, {} per rank\n"
+             "  per step: {} of {} = {} x {} x {}\n",
              config.model.num_parameters(), span_text(least, most),
              counted(config.batch.global_batch_size, "sequence"),
              counted(config.batch.sequence_length, "token"),

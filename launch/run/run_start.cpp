@@ -126,7 +126,7 @@ void refuse_lost_checkpoints(const Config& config, const CheckpointStore& store)
     if (!line.starts_with(R"({"kind":"checkpoint",)")) continue;
     throw ConfigError(
         "checkpoint.resume",
-        fmt::format("{} tells of checkpoints, but {} has none, and nothing was changed; "
+        fmt::format("{} lists checkpoints, but {} has none, and nothing was changed; "
                     "checkpoint.resume=none starts anew",
                     metrics_path(config.run), store.folder()));
   }

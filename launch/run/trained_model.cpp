@@ -67,7 +67,7 @@ std::string tokenizer_name(const TrainedModel& model, const std::string& choice)
   if (model.config.vocab_size == ByteTokenizer::kVocabSize) return kBytes;
   throw ConfigError(
       "--tokenizer",
-      fmt::format("is not given, and {} does not tell what its {} token ids stand "
+      fmt::format("is not given, and {} does not say what its {} token ids stand "
                   "for; \"bytes\" would take those below {} as bytes",
                   model.directory, model.config.vocab_size, ByteTokenizer::kEndOfText));
 }

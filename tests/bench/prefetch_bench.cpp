@@ -1,4 +1,4 @@
-// prefetch_bench [--check] FOLDER: how many tokens a second one thread makes batches of, from a
+// prefetch_bench [--check] FOLDER: how many tokens per second one thread makes batches of, from a
 // file of 1 GB of u16 ids that lies in the page cache, for samples of several lengths. Makes FOLDER
 // and removes it. With --check the exit code is 3 where fewer come than docs/data.md promises of a
 // core, by CPU time: others on the machine make the clock slower, but not that.
@@ -47,7 +47,7 @@ double cpu_seconds() {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-/// Tokens a second of CPU time; prints a line.
+/// Tokens per second of CPU time; prints a line.
 double measure(const DataConfig& config, std::int64_t length) {
   const std::int64_t batch_size = kTokensABatch / length;
   TrainingData data(config, {.sequence_length = length,
@@ -62,7 +62,7 @@ double measure(const DataConfig& config, std::int64_t length) {
   const double cpu = cpu_seconds() - cpu_start;
   const std::chrono::duration<double> clock = std::chrono::steady_clock::now() - start;
   const auto num_tokens = static_cast<double>(kNumBatches * kTokensABatch);
-  fmt::print("{:>5} tokens a sample  {:7.1f} million a second, {:7.1f} a CPU second\n", length,
+  fmt::print("{:>5} tokens per sample  {:7.1f} million per second, {:7.1f} per CPU second\n", length,
              num_tokens * 1e-6 / clock.count(), num_tokens * 1e-6 / cpu);
   return num_tokens / cpu;
 }

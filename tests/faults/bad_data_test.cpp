@@ -108,7 +108,7 @@ const std::vector<Mistaken>& mistakes_of_form() {
                                      "1"}},
       {.name = "TruncatedLlmcFile",
        .make = file("tokens", "llmc", llmc(20240520, 1, 1001)),
-       .lines = {std::string(kKey) + "tokens: is 3024 bytes, but its header tells of 1001 tokens, "
+       .lines = {std::string(kKey) + "tokens: is 3024 bytes, but its header says 1001 tokens, "
                                      "which take 1024 + 2 x 1001"}},
       {.name = "WrongMagicOfMegatron",
        .make = megatron({.magic = "NOINDEX!!"}),
@@ -117,7 +117,7 @@ const std::vector<Mistaken>& mistakes_of_form() {
       {.name = "TruncatedMegatronIndex",
        .make = megatron({.num_index_bytes_lost = 3}),
        .lines = {std::string(kKey) +
-                 "pair.idx: is 59 bytes, but its header tells of 1 sequence and "
+                 "pair.idx: is 59 bytes, but its header says 1 sequence and "
                  "2 document indices, *"}},
       {.name = "TruncatedMegatronTokens",
        .make = megatron({.bin = ids<std::int32_t>(999, 0, 1)}),

@@ -167,7 +167,7 @@ TEST_F(DamageTest, LossOfTheWholeFolderIsAnErrorAndNothingIsTouched) {
   const Ended ended = run_.train(resume());
   EXPECT_EQ(ended.exit_code, 2) << ended.output;
   EXPECT_TRUE(matches(ended.errors,
-                      "*checkpoint.resume*: runs/run/metrics.jsonl tells of checkpoints, but "
+                      "*checkpoint.resume*: runs/run/metrics.jsonl lists checkpoints, but "
                       "runs/run/checkpoints has none*"))
       << ended.errors;
   EXPECT_EQ(run_.trained(), expected);

@@ -272,10 +272,10 @@ TEST(TokenFile, RefusesLlmcFilesThatDifferFromTheirHeader) {
   std::string bytes = llmc_bytes(20240520, 1, counting(10));
   const std::string path = scratch.write("cut", bytes.substr(0, bytes.size() - 2));
   EXPECT_EQ(open_error(path, TokenFormat::automatic),
-            path + ": is 1042 bytes, but its header tells of 10 tokens, which take 1024 + 2 x 10");
+            path + ": is 1042 bytes, but its header says 10 tokens, which take 1024 + 2 x 10");
   scratch.write("cut", bytes + "z");
   EXPECT_EQ(open_error(path, TokenFormat::automatic),
-            path + ": is 1045 bytes, but its header tells of 10 tokens, which take 1024 + 2 x 10");
+            path + ": is 1045 bytes, but its header says 10 tokens, which take 1024 + 2 x 10");
   scratch.write("cut", llmc_bytes(20240520, 2, counting(10)));
   EXPECT_EQ(open_error(path, TokenFormat::automatic),
             path + ": is of version 2; legal with magic number 20240520: 1");
@@ -284,7 +284,7 @@ TEST(TokenFile, RefusesLlmcFilesThatDifferFromTheirHeader) {
             path + ": is of version 1; legal with magic number 20240801: 7");
   bytes[11] = '\xff';  // a negative number of tokens
   scratch.write("cut", bytes);
-  EXPECT_NE(open_error(path, TokenFormat::automatic).find("tells of -"), std::string::npos);
+  EXPECT_NE(open_error(path, TokenFormat::automatic).find("says -"), std::string::npos);
 }
 
 TEST(TokenFile, RefusesAMegatronIndexThatIsNone) {
@@ -318,7 +318,7 @@ TEST(TokenFile, RefusesAMegatronIndexOfAnotherSize) {
     scratch.write("p.idx", bytes.substr(0, size));
     EXPECT_EQ(open_error(scratch / "p", TokenFormat::automatic),
               idx + ": is " + std::to_string(size) +
-                  " bytes, but its header tells of 2 sequences and 3 document indices, which take "
+                  " bytes, but its header says 2 sequences and 3 document indices, which take "
                   "34 + 12 x 2 + 8 x 3");
   }
   // 12 x 2^62 is 0 in 64 bits, and the 48 bytes of lists would be 6 indices.
@@ -326,7 +326,7 @@ TEST(TokenFile, RefusesAMegatronIndexOfAnotherSize) {
   huge.replace(18, 16, bytes_of<std::uint64_t>({std::uint64_t{1} << 62, 6}));
   scratch.write("p.idx", huge);
   EXPECT_NE(open_error(scratch / "p", TokenFormat::automatic)
-                .find("tells of 4611686018427387904 sequences and 6 document indices"),
+                .find("says 4611686018427387904 sequences and 6 document indices"),
             std::string::npos);
 }
 

@@ -119,7 +119,7 @@ TEST_F(Command, ADryRunShowsConfigAndLayoutAndTouchesNothing) {
   EXPECT_EQ(result.exit_code, 0);
   for (const std::string part :
        {"tensor: 2  # --set parallel.tensor=2", "layout: 4 ranks = 2 data x 2 tensor",
-        "ranks 0 to 3 on ", "a step: 4 sequences of 16 tokens = 2 data ranks x 2 accumulation"}) {
+        "ranks 0 to 3 on ", "per step: 4 sequences of 16 tokens = 2 data ranks x 2 accumulation"}) {
     EXPECT_EQ(count(result.output, part), 1) << part << " in\n" << result.output;
   }
   EXPECT_FALSE(std::filesystem::exists(path("runs")));

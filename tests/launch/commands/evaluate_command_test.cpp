@@ -74,7 +74,7 @@ TEST(EvaluateCommand, CountsEachTokenOnceAndSpreadsThemOverTheBytesOfTheText) {
 TEST(EvaluateCommand, ShowsTheSameToPeople) {
   const Result result = redspine(evaluate(""));
   EXPECT_EQ(result.exit_code, 0);
-  for (const std::string part : {"tokens  ", "\nloss  ", "\nperplexity  ", "\nbits a byte  "}) {
+  for (const std::string part : {"tokens  ", "\nloss  ", "\nperplexity  ", "\nbits per byte  "}) {
     EXPECT_EQ(count(result.output, part), 1) << part << " in\n" << result.output;
   }
 }
@@ -112,10 +112,10 @@ TEST(EvaluateCommand, SaysWhyItDoesNotKnowTheBytes) {
   std::ofstream(copy + "/training.json") << record;
   const Result result = redspine(words);
   EXPECT_EQ(result.exit_code, 0) << result.output;
-  EXPECT_EQ(count(result.output, "\nbits a byte    not known: --tokenizer: gone.json: "), 1)
+  EXPECT_EQ(count(result.output, "\nbits per byte  not known: --tokenizer: gone.json: "), 1)
       << result.output;
   const Result json = redspine(words + " --json");
-  EXPECT_EQ(count(json.output, "warning: bits a byte are not known: --tokenizer: gone.json: "), 1)
+  EXPECT_EQ(count(json.output, "warning: bits per byte are not known: --tokenizer: gone.json: "), 1)
       << json.output;
 }
 
