@@ -284,7 +284,7 @@ int evaluate(const MpiSession& session, Arguments arguments) {
                     .seconds = seconds.count()};
       add_bytes(options, result);
       if (options.writes_json && !result.bits_per_byte()) {
-        tell(world, "warning: bits per byte are not known: " + result.no_bytes_cause);
+        log_from_rank(world, "warning: bits per byte are not known: " + result.no_bytes_cause);
       }
       show(options, result);
     }

@@ -66,7 +66,7 @@ void tell_warnings(const ProcessGroup& world, const JobThreads& threads,
                                     effective.config.train.steps)),
       effective);
   for (const ConfigProblem& warning : warnings.problems()) {
-    tell(world, "warning: " + warning.text);
+    log_from_rank(world, "warning: " + warning.text);
   }
 }
 
@@ -164,7 +164,7 @@ int train(const MpiSession& session, const StopSignals& signals, Arguments argum
   tell_warnings(world, threads, options.effective);
   if (start.resumed) tell_data_changes(world, start.resumed->record.data, fingerprint);
   if (world.rank() == 0) {
-    if (!watch.warning().empty()) tell(world, "warning: " + watch.warning());
+    if (!watch.warning().empty()) log_from_rank(world, "warning: " + watch.warning());
     write_console(plan + describe_unused_tokens(data.training));
   }
   const TrainingProgress progress =

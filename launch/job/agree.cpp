@@ -22,7 +22,7 @@ void refuse_together(const ProcessGroup& world, const std::string& problems) {
   const std::vector<std::string> of_ranks = world.all_gather(problems);
   for (std::size_t rank = 0; rank < of_ranks.size(); ++rank) {
     if (of_ranks[rank].empty()) continue;
-    if (static_cast<int>(rank) == world.rank()) tell(world, problems);
+    if (static_cast<int>(rank) == world.rank()) log_from_rank(world, problems);
     throw Refused{};
   }
 }

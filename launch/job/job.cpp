@@ -31,10 +31,10 @@ int run_job(const std::function<int(const MpiSession&)>& action) {
   } catch (const Refused&) {
     return kExitUserError;
   } catch (const CollectiveError& error) {
-    if (session.world().rank() == 0) tell(session.world(), error.what());
+    if (session.world().rank() == 0) log_from_rank(session.world(), error.what());
     return kExitFailed;
   } catch (const std::exception& error) {
-    tell(session.world(), error.what());
+    log_from_rank(session.world(), error.what());
     session.abort(kExitFailed);
   }
 }
@@ -53,7 +53,8 @@ JobThreads agree_on_threads(const ProcessGroup& world) {
 
 void tell_warnings(const ProcessGroup& world, const JobThreads& threads) {
   if (world.rank() != 0) return;
-  for (const std::string& warning : threads.plan.warnings) tell(world, "warning: " + warning);
+  for (const std::string& warning : threads.plan.warnings)
+    log_from_rank(world, "warning: " + warning);
 }
 
 }  // namespace redspine

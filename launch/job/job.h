@@ -28,10 +28,10 @@ int run_or_abort(const MpiSession& session, const Action& action) {
   try {
     return action();
   } catch (const CollectiveError& error) {
-    if (world.rank() == 0) tell(world, error.what());
+    if (world.rank() == 0) log_from_rank(world, error.what());
     return kExitFailed;
   } catch (const std::exception& error) {
-    tell(world, error.what());
+    log_from_rank(world, error.what());
     session.abort(kExitFailed);
   }
 }

@@ -48,7 +48,7 @@ bool check_before_use(UseCheck check, const std::string& directory, Verification
 
 bool check_before_use(UseCheck check, const std::string& directory, const ProcessGroup& world) {
   if (check == UseCheck::skip) {
-    if (world.rank() == 0) tell(world, skipped_text(directory));
+    if (world.rank() == 0) log_from_rank(world, skipped_text(directory));
     return false;
   }
   return agree(world, [&] {

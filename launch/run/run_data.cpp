@@ -91,7 +91,8 @@ std::string describe_unused_tokens(const TrainingData& data) {
 void tell_data_changes(const ProcessGroup& world, const DataFingerprint& before,
                        const DataFingerprint& after) {
   if (world.rank() != 0) return;
-  for (const std::string& line : changed_data(before, after)) tell(world, "warning: " + line);
+  for (const std::string& line : changed_data(before, after))
+    log_from_rank(world, "warning: " + line);
 }
 
 }  // namespace redspine

@@ -124,11 +124,10 @@ void refuse_lost_checkpoints(const Config& config, const CheckpointStore& store)
   std::ifstream metrics(metrics_path(config.run));
   for (std::string line; std::getline(metrics, line);) {
     if (!line.starts_with(R"({"kind":"checkpoint",)")) continue;
-    throw ConfigError(
-        "checkpoint.resume",
-        fmt::format("{} lists checkpoints, but {} has none, and nothing was changed; "
-                    "checkpoint.resume=none starts anew",
-                    metrics_path(config.run), store.folder()));
+    throw ConfigError("checkpoint.resume",
+                      fmt::format("{} lists checkpoints, but {} has none, and nothing was changed; "
+                                  "checkpoint.resume=none starts anew",
+                                  metrics_path(config.run), store.folder()));
   }
 }
 
@@ -141,8 +140,9 @@ std::optional<ResumePoint> find_start(const ProcessGroup& world, const Effective
       .verification = config.checkpoint.verify ? Verification::full : Verification::sizes,
       .keep_going = keep_going};
   return agree_with_places(world, effective, [&] {
-    auto resumed = find_resume_point(
-        options, store, world, [&](const std::string& text) { tell(world, "warning: " + text); });
+    auto resumed = find_resume_point(options, store, world, [&](const std::string& text) {
+      log_from_rank(world, "warning: " + text);
+    });
     if (resumed) refuse_incompatible(*resumed, config);
     if (!resumed && options.resume == "auto" && world.rank() == 0) {
       refuse_lost_checkpoints(config, store);
@@ -222,7 +222,7 @@ RunStart start_run(const ProcessGroup& world, const EffectiveConfig& effective,
   on_rank_0(world, effective, [&] {
     make_run_directory(config.run);
     lock = std::make_unique<RunLock>(directory);
-    if (!lock->takeover().empty()) tell(world, lock->takeover());
+    if (!lock->takeover().empty()) log_from_rank(world, lock->takeover());
     run_id = run_id_of(config.run);
   });
   CheckpointStore store(directory + "/checkpoints", world.all_gather(run_id).front());

@@ -9,7 +9,7 @@
 
 namespace redspine {
 
-void tell(const ProcessGroup& world, const std::string& text) {
+void log_from_rank(const ProcessGroup& world, const std::string& text) {
   std::istringstream lines(text);
   std::string all;
   for (std::string line; std::getline(lines, line);) {

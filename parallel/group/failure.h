@@ -1,5 +1,5 @@
-// A failure of one rank made one of all ranks, where they can still talk to each other: nobody is
-// left waiting in a collective, and the cause is told once. And the voice in which ranks tell.
+// A failure of one rank becomes a failure of all ranks where they can still communicate: none is
+// left waiting in a collective, and the cause is reported once. And how a rank writes messages.
 #pragma once
 
 #include <exception>
@@ -12,7 +12,7 @@
 namespace redspine {
 
 /// Writes `text` to standard error, each line after "[rank R @ HOST] ". Local, from any thread.
-void tell(const ProcessGroup& world, const std::string& text);
+void log_from_rank(const ProcessGroup& world, const std::string& text);
 
 /// Thrown on every rank of a group alike, with the text of the lowest rank that failed.
 class CollectiveError : public Error {

@@ -162,7 +162,7 @@ class NcclCommunicator final : public Communicator {
     const std::string what = pending_.empty() ? fmt::format("NCCL communicator of {} ranks", size_)
                                               : pending_.front().what;
     const ProcessGroup world(std::make_unique<ProcessGroup::Handle>(MPI_COMM_WORLD));
-    tell(world, fmt::format("{}: {}", what, failure));
+    log_from_rank(world, fmt::format("{}: {}", what, failure));
     MpiSession::abort(EXIT_FAILURE);
   }
 

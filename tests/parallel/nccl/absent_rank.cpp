@@ -43,7 +43,7 @@ int main(int argc, char** argv) {
   try {
     redspine::run(mpi.world(), argv[1]);
   } catch (const std::exception& error) {
-    redspine::tell(mpi.world(), error.what());
+    redspine::log_from_rank(mpi.world(), error.what());
     redspine::MpiSession::abort(1);
   }
 }
