@@ -132,7 +132,7 @@ int train(const MpiSession& session, const StopSignals& signals, Arguments argum
   const ProcessGroup& world = session.world();
   const Options options = agree(world, [&] { return read_options(arguments, world.size()); });
   const Config& config = options.effective.config;
-  refuse_unequal(world, "configuration", to_yaml(config));
+  reject_unequal(world, "configuration", to_yaml(config));
 
   const JobThreads threads = agree_on_threads(world);
   RunData data = agree_with_places(world, options.effective, [&] { return RunData(config); });

@@ -18,16 +18,16 @@ ConfigError under_key(const std::string& key, const ConfigError& error) {
   return ConfigError(std::move(problems));
 }
 
-void refuse_together(const ProcessGroup& world, const std::string& problems) {
+void reject_on_all_ranks(const ProcessGroup& world, const std::string& problems) {
   const std::vector<std::string> of_ranks = world.all_gather(problems);
   for (std::size_t rank = 0; rank < of_ranks.size(); ++rank) {
     if (of_ranks[rank].empty()) continue;
     if (static_cast<int>(rank) == world.rank()) log_from_rank(world, problems);
-    throw Refused{};
+    throw Rejected{};
   }
 }
 
-void refuse_unequal(const ProcessGroup& world, const char* what, const std::string& lines) {
+void reject_unequal(const ProcessGroup& world, const char* what, const std::string& lines) {
   // Whole texts of many ranks only where they are needed.
   const std::vector<std::string> hashes =
       world.all_gather(std::to_string(std::hash<std::string>()(lines)));
@@ -50,7 +50,7 @@ void refuse_unequal(const ProcessGroup& world, const char* what, const std::stri
                              what, my_line, their_line, rank);
     }
   }
-  refuse_together(world, problems);
+  reject_on_all_ranks(world, problems);
 }
 
 }  // namespace redspine

@@ -1,5 +1,4 @@
-// One voice and one exit for all ranks: a problem that any of them finds is told by one of them and
-// ends all of them.
+// Agreement among ranks: a problem that any rank finds is reported by one of them and ends all.
 #pragma once
 
 #include <optional>
@@ -13,23 +12,23 @@
 
 namespace redspine {
 
-/// Thrown by agree() on every rank alike, after the problems were told.
-struct Refused {};
+/// Thrown by agree() on every rank alike, after the problems were reported.
+struct Rejected {};
 
 /// The same problems under `key`: those that were found in what it names.
 ConfigError under_key(const std::string& key, const ConfigError& error);
 
 /// Collective. `problems` is what this rank found, or empty. Where any rank found some, the lowest
-/// of them tells its own and all throw Refused.
-void refuse_together(const ProcessGroup& world, const std::string& problems);
+/// of them reports its own and all throw Rejected.
+void reject_on_all_ranks(const ProcessGroup& world, const std::string& problems);
 
-/// Collective. Refuses together where the ranks do not have the same of `what`, which `lines` tell;
-/// hosts without a common file system may hold different versions of a file.
-void refuse_unequal(const ProcessGroup& world, const char* what, const std::string& lines);
+/// Collective. Rejects on all ranks where the ranks' `lines`, which describe `what`, differ; hosts
+/// without a common file system may hold different versions of a file.
+void reject_unequal(const ProcessGroup& world, const char* what, const std::string& lines);
 
 /// Collective. Runs `function` on every rank and gives its result where it threw ConfigError on
-/// none; else refuses together. Other exceptions pass through on their rank alone, which then has
-/// to end the job.
+/// none; else rejects on all ranks. Other exceptions pass through on their rank alone, which then
+/// has to end the job.
 template <class Function>
 auto agree(const ProcessGroup& world, Function&& function) {
   std::optional<std::invoke_result_t<Function>> result;
@@ -39,7 +38,7 @@ auto agree(const ProcessGroup& world, Function&& function) {
   } catch (const ConfigError& error) {
     problems = error.what();
   }
-  refuse_together(world, problems);
+  reject_on_all_ranks(world, problems);
   return std::move(*result);
 }
 

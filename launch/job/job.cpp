@@ -26,9 +26,9 @@ std::string problem_of_lone_task(const ProcessGroup& world) {
 int run_job(const std::function<int(const MpiSession&)>& action) {
   const MpiSession session(nullptr, nullptr);
   try {
-    refuse_together(session.world(), problem_of_lone_task(session.world()));
+    reject_on_all_ranks(session.world(), problem_of_lone_task(session.world()));
     return action(session);
-  } catch (const Refused&) {
+  } catch (const Rejected&) {
     return kExitUserError;
   } catch (const CollectiveError& error) {
     if (session.world().rank() == 0) log_from_rank(session.world(), error.what());

@@ -67,7 +67,7 @@ auto tell_by_options(const Action& action) {
   }
 }
 
-/// `agree_on` runs an action on all ranks and refuses together what any of them cannot do.
+/// `agree_on` runs an action on all ranks and rejects on all ranks what any of them cannot do.
 template <class Agree>
 std::unique_ptr<Device> agree_on_device_by(const MpiSession& session, const RunConfig& run,
                                            const JobThreads& threads, const Agree& agree_on) {

@@ -31,7 +31,7 @@ std::vector<FileFingerprint> agree_on_files(const ProcessGroup& world,
   for (const TokenFile* file : files) {
     lengths += fmt::format("{}: {} tokens\n", file->path(), file->num_tokens());
   }
-  refuse_unequal(world, "data", lengths);
+  reject_unequal(world, "data", lengths);
   const ProcessGroup group = sharers(world, files);
   std::string mine;
   for (auto i = static_cast<std::size_t>(group.rank()); i < files.size();
@@ -52,7 +52,7 @@ std::vector<FileFingerprint> agree_on_files(const ProcessGroup& world,
   for (const FileFingerprint& file : fingerprints) {
     lines += fmt::format("{}: {} bytes, hash {}\n", file.path, file.num_bytes, file.hash);
   }
-  refuse_unequal(world, "data", lines);
+  reject_unequal(world, "data", lines);
   return fingerprints;
 }
 

@@ -12,8 +12,8 @@
 
 namespace redspine {
 
-/// Collective. The fingerprints of `files`; refuses together (agree.h) where ranks read different
-/// ones. Ranks that share the files share the reading, too.
+/// Collective. The fingerprints of `files`; rejects on all ranks (agree.h) where ranks read
+/// different ones. Ranks that share the files share the reading, too.
 std::vector<FileFingerprint> agree_on_files(const ProcessGroup& world,
                                             const std::vector<const TokenFile*>& files);
 

@@ -14,7 +14,7 @@ namespace redspine {
 /// model has. Local.
 void check_tokenizer(const Config& config);
 
-/// Collective. Refuses together (agree.h) a checkpoint.initialize_from without weights, with
+/// Collective. Rejects on all ranks (agree.h) a checkpoint.initialize_from without weights, with
 /// damaged ones or with those of another model, under its key or that of each setting that differs.
 void check_initial_weights(const ProcessGroup& world, const EffectiveConfig& effective,
                            const KeepGoing& keep_going);

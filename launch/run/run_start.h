@@ -22,8 +22,8 @@ struct RunStart {
 };
 
 /// Makes the run's directory, or takes the one that is there, and finds and says where the run
-/// starts, and what has changed since it was saved. Refuses together (agree.h) what the user has
-/// to change; what was in the directory stays as it is. Asked to stop while it looks at a
+/// starts, and what has changed since it was saved. Rejects on all ranks (agree.h) what the user
+/// has to change; what was in the directory stays as it is. Asked to stop while it looks at a
 /// checkpoint, the run does not start.
 RunStart start_run(const ProcessGroup& world, const EffectiveConfig& effective,
                    RequestWatch& watch);
