@@ -209,7 +209,7 @@ class Member final : public ByteSource {
   std::string name_;
 };
 
-[[noreturn]] void refuse(const std::string& member, const char* reason) {
+[[noreturn]] void reject(const std::string& member, const char* reason) {
   throw ConfigError("", fmt::format("{}: {}", member, reason));
 }
 
@@ -222,32 +222,32 @@ std::unique_ptr<ByteSource> ArchiveFile::next() {
     const char* path = entry == nullptr ? nullptr : ::archive_entry_pathname(entry);
     // What can be told of a header that cannot be read is behind which file it lies.
     if (result != ARCHIVE_OK) fail(path == nullptr ? last_ : fmt::format("{}: {}", name(), path));
-    if (path == nullptr) refuse(last_, "is followed by a file without a name");
+    if (path == nullptr) reject(last_, "is followed by a file without a name");
     last_ = fmt::format("{}: {}", name(), path);
     if (is_hidden(path) || ::archive_entry_filetype(entry) == AE_IFDIR) continue;
     check_entry(entry);
     has_files_ = true;
     Content content = open_content(std::make_unique<Member>(*this, last_));
     if (content.kind != ContentKind::text) {
-      refuse(last_, "is an archive in an archive; unpack the outer one, and give what was in it");
+      reject(last_, "is an archive in an archive; unpack the outer one, and give what was in it");
     }
     return std::make_unique<BlockReader>(std::move(content.reader));
   }
   source_.feed->check_end(::archive_filter_bytes(handle_.get(), -1));
-  if (!has_files_) refuse(name(), "is an archive without files");
+  if (!has_files_) reject(name(), "is an archive without files");
   return nullptr;
 }
 
 void ArchiveFile::check_entry(::archive_entry* entry) const {
   if (::archive_entry_is_encrypted(entry) != 0) {
-    refuse(last_, "is encrypted; unpack the archive, and give what was in it");
+    reject(last_, "is encrypted; unpack the archive, and give what was in it");
   }
   if (::archive_entry_hardlink(entry) != nullptr || ::archive_entry_filetype(entry) != AE_IFREG) {
-    refuse(last_, "is a link or a device; unpack the archive, and give what was in it");
+    reject(last_, "is a link or a device; unpack the archive, and give what was in it");
   }
   const std::string_view path = ::archive_entry_pathname(entry);
   if (kind_ == ContentKind::zip && (path == "[Content_Types].xml" || path == "mimetype")) {
-    refuse(name(), "is an office document or a book; legal: text; save it as text");
+    reject(name(), "is an office document or a book; legal: text; save it as text");
   }
 }
 

@@ -160,7 +160,7 @@ bool is_llmc(std::string_view first) {
          (magic == llmc::kMagicU32 && version == llmc::kVersionU32);
 }
 
-[[noreturn]] void refuse(const std::string& name, const char* is, const char* cure) {
+[[noreturn]] void reject(const std::string& name, const char* is, const char* cure) {
   throw ConfigError("", fmt::format("{}: is {}; legal: text, JSON lines, and tar, zip, gzip, zstd, "
                                     "xz or bzip2 of them; {}",
                                     name, is, cure));
@@ -177,10 +177,10 @@ ContentKind kind_of(const std::string& name, std::span<const std::byte> bytes) {
   if (is_bzip2(first)) return ContentKind::bzip2;
   if (is_tar(first)) return ContentKind::tar;
   for (const ForeignKind& foreign : kForeignKinds) {
-    if (begins_with(first, foreign.magic)) refuse(name, foreign.is, foreign.cure);
+    if (begins_with(first, foreign.magic)) reject(name, foreign.is, foreign.cure);
   }
-  if (is_arrow_stream(first)) refuse(name, "an Arrow stream", kArrowStream);
-  if (is_llmc(first)) refuse(name, "a file of tokens", kLeaveOut);
+  if (is_arrow_stream(first)) reject(name, "an Arrow stream", kArrowStream);
+  if (is_llmc(first)) reject(name, "a file of tokens", kLeaveOut);
   return ContentKind::text;
 }
 

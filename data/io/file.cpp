@@ -192,14 +192,14 @@ bool exists(const std::string& path, const std::string& key) {
 }
 
 void prepare_output(const std::string& path, const std::string& key) {
-  const auto refuse = [&](int code) {
+  const auto reject = [&](int code) {
     throw ConfigError(key, fmt::format("{}: cannot be written: {}", path, std::strerror(code)));
   };
   const std::string folder = folder_of(path);
   std::error_code failure;
   std::filesystem::create_directories(folder, failure);
-  if (failure) refuse(failure.value());
-  if (::access(folder.c_str(), W_OK | X_OK) != 0) refuse(errno);
+  if (failure) reject(failure.value());
+  if (::access(folder.c_str(), W_OK | X_OK) != 0) reject(errno);
   // The name under which it is written first is longer.
   look_at(path + ".partial", key);
 }

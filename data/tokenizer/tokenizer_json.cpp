@@ -45,7 +45,7 @@ std::string start_of(const Json& value) {
 
 bool is_true(const Json& value) { return value.is_boolean() && value.get<bool>(); }
 
-void refuse(const Json& value, const char* name, const TokenizerSource& source) {
+void reject(const Json& value, const char* name, const TokenizerSource& source) {
   if (value.is_null() || value == false || value == "" || value == 0) return;
   source.fail(fmt::format("{} is {}; legal: null, as other values are not supported", name,
                           start_of(value)));
@@ -178,7 +178,7 @@ void add_merges(const Json& merges, const Ids& ids, BpeModel& model,
   }
 }
 
-[[noreturn]] void refuse_pretokenizer(const Json& value, const TokenizerSource& source) {
+[[noreturn]] void reject_pretokenizer(const Json& value, const TokenizerSource& source) {
   source.fail(
       fmt::format("pre_tokenizer is {}; legal: ByteLevel without prefix space, alone or after "
                   "one Split that isolates a Regex",
@@ -200,12 +200,12 @@ std::string read_pattern(const Json& value, const TokenizerSource& source) {
   const Json& parts = member(value, "pretokenizers");
   if (member(value, "type") != "Sequence" || !parts.is_array() || parts.size() != 2 ||
       !is_byte_level(parts[1]) || uses_gpt2_pattern(parts[1])) {
-    refuse_pretokenizer(value, source);
+    reject_pretokenizer(value, source);
   }
   const Json& regex = member(member(parts[0], "pattern"), "Regex");
   if (member(parts[0], "type") != "Split" || member(parts[0], "behavior") != "Isolated" ||
       is_true(member(parts[0], "invert")) || !regex.is_string()) {
-    refuse_pretokenizer(value, source);
+    reject_pretokenizer(value, source);
   }
   return regex.get<std::string>();
 }
@@ -236,10 +236,10 @@ BpeModel parse_tokenizer_json(std::string_view text, const TokenizerSource& sour
     source.fail(
         fmt::format("model.type is {}; legal: \"BPE\" in a tokenizer.json", start_of(type)));
   }
-  refuse(member(root, "normalizer"), "normalizer", source);
+  reject(member(root, "normalizer"), "normalizer", source);
   for (const char* name :
        {"dropout", "continuing_subword_prefix", "end_of_word_suffix", "byte_fallback"}) {
-    refuse(member(tables, name), name, source);
+    reject(member(tables, name), name, source);
   }
 
   BpeModel model;

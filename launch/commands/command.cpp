@@ -15,7 +15,7 @@ namespace redspine {
 namespace po = boost::program_options;
 
 int start_command(const Command& command, const std::string& full_name, Arguments arguments) {
-  if (command.processes == Processes::one && refuse_many_ranks(full_name)) return kExitUserError;
+  if (command.processes == Processes::one && reject_many_ranks(full_name)) return kExitUserError;
   return command.run(arguments);
 }
 

@@ -35,7 +35,7 @@ int number_of(const char* text) {
 
 }  // namespace
 
-bool refuse_many_ranks(const std::string& command) {
+bool reject_many_ranks(const std::string& command) {
   for (const Launcher& launcher : kLaunchers) {
     const char* size = std::getenv(launcher.size);
     if (size == nullptr) continue;

@@ -7,7 +7,7 @@
 namespace redspine {
 
 /// For a command that is of one process. As one of several, which would all do the same and write
-/// to the same files: one of them tells how to start it, and all get true.
-bool refuse_many_ranks(const std::string& command);
+/// to the same files: one of them reports how to start it, and all get true.
+bool reject_many_ranks(const std::string& command);
 
 }  // namespace redspine

@@ -86,18 +86,18 @@ std::string describe_initial_weights(const Config& config) {
 void check_run_directory(const RunConfig& config) {
   const std::string directory = run_directory(config);
   for (const std::string& path : {config_path(config), metrics_path(config)}) {
-    if (is_directory(path)) refuse_output(path, EISDIR);
-    if (::access(path.c_str(), W_OK) != 0 && errno != ENOENT) refuse_output(path, errno);
+    if (is_directory(path)) reject_output(path, EISDIR);
+    if (::access(path.c_str(), W_OK) != 0 && errno != ENOENT) reject_output(path, errno);
   }
   // What is not there is made in the nearest folder above that is.
   for (std::filesystem::path path = directory + "/checkpoints"; !path.empty();) {
     struct stat status = {};
     if (::stat(path.c_str(), &status) == 0) {
-      if (!S_ISDIR(status.st_mode)) refuse_output(path, ENOTDIR);
-      if (::access(path.c_str(), R_OK | W_OK | X_OK) != 0) refuse_output(path, errno);
+      if (!S_ISDIR(status.st_mode)) reject_output(path, ENOTDIR);
+      if (::access(path.c_str(), R_OK | W_OK | X_OK) != 0) reject_output(path, errno);
       return;
     }
-    if (errno != ENOENT) refuse_output(path, errno);
+    if (errno != ENOENT) reject_output(path, errno);
     if (path == path.parent_path()) return;
     path = path.has_parent_path() ? path.parent_path() : ".";
   }
@@ -105,7 +105,7 @@ void check_run_directory(const RunConfig& config) {
 
 std::string config_path(const RunConfig& config) { return run_directory(config) + "/config.yaml"; }
 
-void refuse_output(const std::string& path, int code) {
+void reject_output(const std::string& path, int code) {
   throw ConfigError("run.output_dir",
                     fmt::format("cannot write {}: {}", path, std::strerror(code)));
 }

@@ -29,6 +29,6 @@ void check_run_directory(const RunConfig& config);
 inline constexpr const char* kUnverified =
     ", whose hashes were not compared (checkpoint.verify is false)";
 std::string config_path(const RunConfig& config);
-[[noreturn]] void refuse_output(const std::string& path, int code);
+[[noreturn]] void reject_output(const std::string& path, int code);
 
 }  // namespace redspine

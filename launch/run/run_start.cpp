@@ -40,12 +40,12 @@ void make_run_directory(const RunConfig& config) {
   const std::string checkpoints = directory + "/checkpoints";
   std::error_code failure;
   std::filesystem::create_directories(directory, failure);
-  if (failure) refuse_output(config_path(config), failure.value());
+  if (failure) reject_output(config_path(config), failure.value());
   std::filesystem::create_directories(checkpoints, failure);
-  if (failure) refuse_output(checkpoints, failure.value());
-  if (::access(checkpoints.c_str(), R_OK | W_OK | X_OK) != 0) refuse_output(checkpoints, errno);
+  if (failure) reject_output(checkpoints, failure.value());
+  if (::access(checkpoints.c_str(), R_OK | W_OK | X_OK) != 0) reject_output(checkpoints, errno);
   for (const std::string& path : {metrics_path(config), config_path(config)}) {
-    if (!std::ofstream(path, std::ios::app)) refuse_output(path, errno);
+    if (!std::ofstream(path, std::ios::app)) reject_output(path, errno);
   }
 }
 
@@ -55,7 +55,7 @@ bool is_empty(const CheckpointStore& store) {
   const std::filesystem::directory_iterator folder(store.folder(), failure);
   if (failure && failure != std::errc::no_such_file_or_directory &&
       failure != std::errc::not_a_directory) {
-    refuse_output(store.folder(), failure.value());
+    reject_output(store.folder(), failure.value());
   }
   return store.steps().empty();
 }
@@ -106,7 +106,7 @@ void tell_changes(const ResumePoint& resumed, const Config& config, const Proces
   }
 }
 
-void refuse_incompatible(const ResumePoint& resumed, const Config& config) {
+void reject_incompatible(const ResumePoint& resumed, const Config& config) {
   ConfigProblems problems;
   for (const SettingChange& change :
        changed_settings(resumed.record.settings, recorded_settings(config))) {
@@ -119,7 +119,7 @@ void refuse_incompatible(const ResumePoint& resumed, const Config& config) {
 
 /// A run that had checkpoints and has none is more likely to lack a file system than to be wanted
 /// anew.
-void refuse_lost_checkpoints(const Config& config, const CheckpointStore& store) {
+void reject_lost_checkpoints(const Config& config, const CheckpointStore& store) {
   if (!std::filesystem::is_regular_file(metrics_path(config.run))) return;
   std::ifstream metrics(metrics_path(config.run));
   for (std::string line; std::getline(metrics, line);) {
@@ -143,9 +143,9 @@ std::optional<ResumePoint> find_start(const ProcessGroup& world, const Effective
     auto resumed = find_resume_point(options, store, world, [&](const std::string& text) {
       log_from_rank(world, "warning: " + text);
     });
-    if (resumed) refuse_incompatible(*resumed, config);
+    if (resumed) reject_incompatible(*resumed, config);
     if (!resumed && options.resume == "auto" && world.rank() == 0) {
-      refuse_lost_checkpoints(config, store);
+      reject_lost_checkpoints(config, store);
     }
     return resumed;
   });

@@ -35,7 +35,7 @@ std::string shared_device(const ProcessGroup& group, const Device& device) {
   return "";
 }
 
-[[noreturn]] void refuse_nccl(const std::string& reason) {
+[[noreturn]] void reject_nccl(const std::string& reason) {
   throw ConfigError("run.collectives",
                     fmt::format("is nccl, but {}; legal here: auto, mpi", reason));
 }
@@ -47,18 +47,18 @@ CollectiveBackend choose_collective_backend(const ProcessGroup& group, const Dev
   if (wish == CollectiveBackend::mpi) return CollectiveBackend::mpi;
   const bool is_wanted = wish == CollectiveBackend::nccl;
   if (device.kind() != DeviceKind::cuda) {
-    if (is_wanted) refuse_nccl("the ranks compute on CPUs");
+    if (is_wanted) reject_nccl("the ranks compute on CPUs");
     return CollectiveBackend::mpi;
   }
   const std::string shared = shared_device(group, device);
   if (!is_wanted && (group.size() == 1 || !shared.empty())) return CollectiveBackend::mpi;
   // After what the ranks do together: one of them may be on a machine that lacks the library.
   if (nccl_version().empty()) {
-    if (is_wanted) refuse_nccl("NCCL is not in this build");
+    if (is_wanted) reject_nccl("NCCL is not in this build");
     return CollectiveBackend::mpi;
   }
   if (shared.empty()) return CollectiveBackend::nccl;
-  refuse_nccl(fmt::format("{}, which NCCL does not serve", shared));
+  reject_nccl(fmt::format("{}, which NCCL does not serve", shared));
 }
 
 std::unique_ptr<Communicator> make_communicator(const ProcessGroup& group, Device& device,

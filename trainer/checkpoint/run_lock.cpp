@@ -64,7 +64,7 @@ std::string to_string(const Holder& holder) {
   return text;
 }
 
-[[noreturn]] void refuse(const std::string& path, const Holder& holder) {
+[[noreturn]] void reject(const std::string& path, const Holder& holder) {
   throw ConfigError(
       "run.name",
       fmt::format("another job is at work in this run's directory: {}; if that job is gone, delete "
@@ -118,7 +118,7 @@ RunLock::RunLock(const std::string& run_directory) : path_(run_directory + "/loc
     const Holder holder = read_holder(descriptor_);
     if (is_held || !is_dead(holder, self, has_kernel_lock)) {
       ::close(descriptor_);
-      refuse(path_, holder);
+      reject(path_, holder);
     }
     if (is_current(descriptor_, path_)) {
       if (!holder.host.empty()) {
@@ -153,7 +153,7 @@ void RunLock::check_free(const std::string& run_directory) {
     is_held = ::flock(descriptor, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
   }
   ::close(descriptor);
-  if (is_held) refuse(path, holder);
+  if (is_held) reject(path, holder);
 }
 
 RunLock::~RunLock() {

@@ -26,14 +26,14 @@ class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
 
   SafetensorsHeader take() { return std::move(header_); }
 
-  bool null() override { refuse("null"); }
-  bool boolean(bool value) override { refuse(value ? "true" : "false"); }
-  bool number_float(number_float_t, const string_t& text) override { refuse(text); }
-  bool binary(binary_t&) override { refuse("binary data"); }
-  bool number_integer(number_integer_t value) override { refuse(fmt::format("{}", value)); }
+  bool null() override { reject("null"); }
+  bool boolean(bool value) override { reject(value ? "true" : "false"); }
+  bool number_float(number_float_t, const string_t& text) override { reject(text); }
+  bool binary(binary_t&) override { reject("binary data"); }
+  bool number_integer(number_integer_t value) override { reject(fmt::format("{}", value)); }
 
   bool number_unsigned(number_unsigned_t value) override {
-    if (depth_ != 3) refuse(fmt::format("{}", value));
+    if (depth_ != 3) reject(fmt::format("{}", value));
     if (value > static_cast<number_unsigned_t>(std::numeric_limits<std::int64_t>::max())) {
       fail(fmt::format("{} has {}; legal: at most 2^63 - 1", key_, value));
     }
@@ -50,7 +50,7 @@ class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
       header_.metadata[key_] = value;
       return true;
     }
-    if (depth_ != 2 || key_ != "dtype") refuse("a string");
+    if (depth_ != 2 || key_ != "dtype") reject("a string");
     type_ = element_type(value);
     if (!type_) {
       fail(fmt::format("dtype is {}; legal: {}", quote(value), element_type_names()));
@@ -67,7 +67,7 @@ class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
       keys_.clear();
       is_metadata_ = key_ == kMetadata;
     } else if (depth_ != 0) {
-      refuse("an object");
+      reject("an object");
     }
     ++depth_;
     return true;
@@ -104,7 +104,7 @@ class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
   }
 
   bool start_array(std::size_t) override {
-    if (depth_ != 2 || is_metadata_ || key_ == "dtype") refuse("an array");
+    if (depth_ != 2 || is_metadata_ || key_ == "dtype") reject("an array");
     ++depth_;
     return true;
   }
@@ -130,7 +130,7 @@ class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
         entry_.name.empty() ? "the header" : fmt::format("tensor {}", quote(entry_.name));
     throw ConfigError("", fmt::format("{}: {}: {}", path_, who, text));
   }
-  [[noreturn]] void refuse(const std::string& what) const {
+  [[noreturn]] void reject(const std::string& what) const {
     fail(fmt::format("has {} where it has no place{}", what,
                      key_.empty() ? "" : fmt::format(" (after {})", quote(key_))));
   }
