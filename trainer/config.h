@@ -38,7 +38,7 @@ struct RunConfig {
 
 struct BatchConfig {
   std::int64_t sequence_length = 1024;   // tokens; unset: model.max_sequence_length
-  std::int64_t global_batch_size = 512;  // sequences a step over all ranks
+  std::int64_t global_batch_size = 512;  // sequences per step over all ranks
   std::int64_t micro_batch_size = 8;     // sequences a rank computes at once; the rest accumulates
 
   void validate(ConfigProblems& problems) const;

@@ -18,7 +18,7 @@ class Evaluator {
   Evaluator(const ValidationData& data, Gpt& model, BatchFeed& feed, ExecutionContext execution,
             std::int64_t max_windows);
 
-  /// Nothing where `poll`, if it is one, tells on any rank that the run has to stop.
+  /// Nothing where `poll`, if it is one, reports on any rank that the run has to stop.
   std::optional<ValidationReport> evaluate(std::int64_t step,
                                            const std::function<Requests()>& poll);
 

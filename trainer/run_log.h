@@ -1,5 +1,5 @@
-// What a run tells while it goes: metrics.jsonl and the console, both of rank 0. On other ranks it
-// does nothing, so that nobody has to ask.
+// What a run reports while it goes: metrics.jsonl and the console, both of rank 0. On other ranks
+// it does nothing, so that nobody has to ask.
 #pragma once
 
 #include <cstdint>

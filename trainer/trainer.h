@@ -41,7 +41,7 @@ class Trainer {
   /// `mine` is what this rank has been asked; the ranks agree on it along the way.
   StepReport train_step(const Requests& mine = {});
   /// The validation loss at the present step; nothing where there is no validation data, or where
-  /// `poll` tells on any rank that the run has to stop.
+  /// `poll` reports on any rank whether the run has to stop.
   std::optional<ValidationReport> evaluate(const std::function<Requests()>& poll = {});
 
   std::int64_t step() const { return progress_.step; }
@@ -56,7 +56,7 @@ class Trainer {
   TrainingProgress progress_;
   Device& device_;
   ProcessMesh mesh_;
-  std::int64_t num_micro_batches_;  // a rank and step
+  std::int64_t num_micro_batches_;  // per rank and step
   Gpt model_;
   Optimizer optimizer_;
   GradientReducer reducer_;

@@ -105,7 +105,7 @@ class TrainingLoop {
 
   Requests train_step() {
     const StepReport report = trainer_.train_step(poll());
-    tell_saves();
+    record_saves();
     if (report.requests.has(Request::failed_save)) services_.saver.wait();  // throws on all ranks
     log_.record(report);
     services_.watch.step_took(report.seconds);
@@ -129,11 +129,11 @@ class TrainingLoop {
     services_.saver.save(trainer_.tensors(), record_);
     services_.watch.done(Request::save_file);
     last_saved_step_ = step();
-    tell_saves();
+    record_saves();
   }
 
   // Of those that are there by now.
-  void tell_saves() {
+  void record_saves() {
     for (const SaveReport& report : services_.saver.take_published()) {
       log_.record(report);
       services_.watch.save_took(report.seconds);
@@ -142,7 +142,7 @@ class TrainingLoop {
 
   void finish_saves() {
     services_.saver.wait();
-    tell_saves();
+    record_saves();
   }
 
   std::string describe_skips() const {

@@ -20,7 +20,7 @@ ContentKind kind_of(const std::string& name, std::span<const std::byte> first);
 bool is_compressed(ContentKind kind);
 /// As messages call it.
 const char* name_of(ContentKind kind);
-/// What to tell of a compressed stream that cannot be read beyond byte `offset` of it.
+/// The message about a compressed stream that cannot be read beyond byte `offset` of it.
 std::string stream_failure(const std::string& name, ContentKind kind, std::int64_t offset,
                            const std::string& reason);
 

@@ -60,7 +60,7 @@ struct SkippedLines {
 class InputReader {
  public:
   /// ConfigError with all inputs that mean nothing. `report` may be empty, and is called by next()
-  /// some times a second at most.
+  /// a few times per second at most.
   InputReader(InputOptions options, CutPoint cut_point,
               std::function<void(const InputProgress&)> report);
 

@@ -20,7 +20,7 @@ class LlmcWriter final : public TokenWriter {
   struct Options {
     std::string prefix;         // its folder must exist
     std::int64_t vocab_size;    // stored as u16 where that holds all ids, else as u32
-    std::int64_t shard_tokens;  // 1 to 2^31 - 1, which the header can tell
+    std::int64_t shard_tokens;  // 1 to 2^31 - 1, the limit of the header
   };
 
   static std::string shard_path(const std::string& prefix, std::size_t shard);

@@ -32,7 +32,7 @@ class TokenWriter {
   // The end, between documents, one after another. Several writers whose files belong together
   // each take a step before any takes the next, so that never new files lie beside old ones.
 
-  /// Puts everything on the medium, under the names that tell that it is not published.
+  /// Puts everything on the medium, under names that say that it is not published.
   virtual void prepare() = 0;
   /// Removes an older output of the same name.
   virtual void retract() = 0;

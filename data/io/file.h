@@ -21,7 +21,7 @@ class TooManyFiles : public ConfigError {
 enum class FileLock {
   taken,
   held_elsewhere,  // by another process, or by this one through another File
-  not_supported,   // by the file system, so nobody can tell
+  not_supported,   // by the file system, so it is unknown
 };
 
 class File {
@@ -82,7 +82,7 @@ class File {
 /// What there is at a path, links followed.
 enum class PathKind { nothing, folder, other };
 
-/// ConfigError under `key` where the system does not tell: no permission, a circle of links, a name
+/// ConfigError under `key` where the system does not say: no permission, a circle of links, a name
 /// that is too long.
 PathKind look_at(const std::string& path, const std::string& key);
 /// Whether there is anything; likewise.

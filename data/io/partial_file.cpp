@@ -38,7 +38,7 @@ PartialFile::PartialFile(PartialFile&& other) noexcept
 
 PartialFile::~PartialFile() {
   if (path_.empty() || is_published_) return;
-  std::error_code ignored;  // A destructor has nobody to tell, and the name already says enough.
+  std::error_code ignored;  // A destructor cannot report it, and the name already says enough.
   std::filesystem::remove(partial(path_), ignored);
 }
 

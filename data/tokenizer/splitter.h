@@ -2,7 +2,7 @@
 //
 // A pattern is a regular expression as tokenizer files spell it. Those of GPT-2, cl100k and Llama 3
 // run as hand-written code (pattern_splitter.h), any other by PCRE2 (regex_splitter.h).
-// A Splitter has working memory of its own: one a thread, local to a rank.
+// A Splitter has working memory of its own: one per thread, local to a rank.
 #pragma once
 
 #include <cstddef>

@@ -36,7 +36,7 @@ class Tokenizer {
   virtual std::string decode(std::span<const std::int32_t> tokens) const = 0;
 };
 
-/// A token a byte, and one more that ends a document: total, and needs no file.
+/// One token per byte, and one more that ends a document: total, and needs no file.
 class ByteTokenizer final : public Tokenizer {
  public:
   static constexpr std::int32_t kEndOfText = 256;

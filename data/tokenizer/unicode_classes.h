@@ -1,4 +1,4 @@
-// The Unicode classes that pre-tokenizers tell apart: \p{L}, \p{N} and \s, one of which a code
+// The Unicode classes that pre-tokenizers distinguish: \p{L}, \p{N} and \s, one of which a code
 // point is at most.
 //
 // Unicode 16.0, as in the regex engines of tiktoken and Hugging Face's tokenizers; engines of an

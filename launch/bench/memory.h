@@ -11,7 +11,7 @@
 
 namespace redspine {
 
-/// Bytes a second that are read and written, the best of some rounds. Local.
+/// Bytes per second that are read and written, the best of some rounds. Local.
 struct StreamRates {
   double copy;   // 2 bytes for each byte copied
   double adamw;  // 28 bytes for each parameter

@@ -29,7 +29,7 @@ StepFloor step_floor(const Config& config, const ProcessGroup& world,
 
 struct StepResult {
   double tokens_per_second;     // over all ranks
-  double model_flops;           // a second and rank
+  double model_flops;           // per second and rank
   std::vector<double> seconds;  // of each step, ascending
   double cpu_seconds;           // a step, of all threads of this rank
   double forward_seconds;       // a step, of the forward passes alone

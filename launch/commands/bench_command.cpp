@@ -312,7 +312,7 @@ int bench(const MpiSession& session, Arguments arguments) {
                                    [&] { return RunData(options.effective.config); });
   const auto device = agree_on_device(session, options.effective, threads);
   return run_or_abort(session, [&] {
-    tell_warnings(world, threads);
+    log_warnings(world, threads);
     const Results results = measure_parts(options, data, world, *device);
     if (world.rank() != 0) return kExitDone;
     if (options.writes_json) {

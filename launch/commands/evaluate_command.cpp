@@ -56,7 +56,7 @@ po::options_description make_options() {
   return options;
 }
 
-/// What tells how many bytes a token stands for, or why that is not known.
+/// What says how many bytes a token stands for, or why that is not known.
 struct KnownTokenizer {
   std::unique_ptr<Tokenizer> tokenizer;
   std::string refusal;
@@ -198,7 +198,7 @@ struct Result {
   double seconds;
 
   double perplexity() const { return std::exp(loss); }
-  /// What it takes to tell the text and where its documents end, over the bytes of the text.
+  /// Bits that encode the text and the ends of its documents, divided by the bytes of the text.
   std::optional<double> bits_per_byte() const {
     if (!num_bytes || *num_bytes == 0) return std::nullopt;
     return loss * static_cast<double>(num_tokens) / std::log(2.0) / static_cast<double>(*num_bytes);
@@ -270,7 +270,7 @@ int evaluate(const MpiSession& session, Arguments arguments) {
                    {.store = model.parameters(), .device = *device});
       return true;
     });
-    tell_warnings(world, threads);
+    log_warnings(world, threads);
     const auto start = std::chrono::steady_clock::now();
     const std::optional<ValidationReport> report =
         Evaluator(options.data, model, feed, execution, 0).evaluate(0, {});

@@ -1,5 +1,5 @@
-// What a command tells of its inputs. How far it is, on standard error where that is a terminal:
-// one line, updated in place; elsewhere nothing is shown.
+// What a command reports about its inputs. How far it is, on standard error where that is a
+// terminal: one line, updated in place; elsewhere nothing is shown.
 #pragma once
 
 #include <string>

@@ -171,7 +171,7 @@ int sample(const MpiSession& session, Arguments arguments) {
                    {.store = next.model().parameters(), .device = *device});
       return true;
     });
-    tell_warnings(world, threads);
+    log_warnings(world, threads);
     write_text(options, world, next);
     return kExitDone;
   });

@@ -57,9 +57,9 @@ Options read_options(Arguments arguments, int world_size) {
           .is_dry_run = values.contains("dry-run")};
 }
 
-void tell_warnings(const ProcessGroup& world, const JobThreads& threads,
-                   const EffectiveConfig& effective) {
-  tell_warnings(world, threads);
+void log_warnings(const ProcessGroup& world, const JobThreads& threads,
+                  const EffectiveConfig& effective) {
+  log_warnings(world, threads);
   if (world.rank() != 0) return;
   const ConfigError warnings = with_places(
       ConfigError(schedule_warnings(effective.config.optimizer, effective.config.schedule,
@@ -147,22 +147,22 @@ int train(const MpiSession& session, const StopSignals& signals, Arguments argum
                            describe_schedule(config.optimizer, config.schedule);
   if (options.is_dry_run) {
     const auto resumed = look_at_start(world, options.effective);
-    tell_warnings(world, threads, options.effective);
-    if (resumed) tell_data_changes(world, resumed->record.data, fingerprint);
+    log_warnings(world, threads, options.effective);
+    if (resumed) log_data_changes(world, resumed->record.data, fingerprint);
     if (world.rank() == 0) {
       print_out("{}\n{}{}", to_yaml_with_origins(options.effective),
                 describe_layout(config, threads.hosts, threads.plan.num_threads),
                 plan + describe_unused_tokens(data.training));
       flush_out();  // what a run's console cannot show is no error, but this was asked for
-      tell_start(resumed, config, world);
+      log_start(resumed, config, world);
     }
     return kExitDone;
   }
   RequestWatch watch(run_directory(config.run), world.rank(), signals);
   const RunStart start = start_run(world, options.effective, watch);
   if (start.requests.stops()) return end_at_start(world, start.requests, watch);
-  tell_warnings(world, threads, options.effective);
-  if (start.resumed) tell_data_changes(world, start.resumed->record.data, fingerprint);
+  log_warnings(world, threads, options.effective);
+  if (start.resumed) log_data_changes(world, start.resumed->record.data, fingerprint);
   if (world.rank() == 0) {
     if (!watch.warning().empty()) log_from_rank(world, "warning: " + watch.warning());
     write_console(plan + describe_unused_tokens(data.training));

@@ -191,7 +191,7 @@ class Binder {
   Binding& binding_;
 };
 
-/// The parser tells a tab in an indentation in several ways, mostly as something else. Where it
+/// The parser reports a tab in an indentation in several ways, mostly as something else. Where it
 /// stopped there is one, that is what is wrong.
 std::optional<YAML::Mark> tab_of_indentation(std::string_view text, YAML::Mark mark) {
   for (int line = 0; line < mark.line; ++line) text.remove_prefix(text.find('\n') + 1);

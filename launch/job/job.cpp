@@ -51,7 +51,7 @@ JobThreads agree_on_threads(const ProcessGroup& world) {
   return threads;
 }
 
-void tell_warnings(const ProcessGroup& world, const JobThreads& threads) {
+void log_warnings(const ProcessGroup& world, const JobThreads& threads) {
   if (world.rank() != 0) return;
   for (const std::string& warning : threads.plan.warnings)
     log_from_rank(world, "warning: " + warning);

@@ -49,6 +49,6 @@ struct JobThreads {
 JobThreads agree_on_threads(const ProcessGroup& world);
 /// On rank 0: the plan's warnings. After the last problem that a user could make, which would be
 /// hard to see below them.
-void tell_warnings(const ProcessGroup& world, const JobThreads& threads);
+void log_warnings(const ProcessGroup& world, const JobThreads& threads);
 
 }  // namespace redspine

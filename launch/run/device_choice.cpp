@@ -55,7 +55,7 @@ std::string with_option_names(std::string text) {
 
 /// The same for the problems of `action`.
 template <class Action>
-auto tell_by_options(const Action& action) {
+auto with_option_names_in_problems(const Action& action) {
   try {
     return action();
   } catch (const ConfigError& error) {
@@ -116,7 +116,7 @@ RunConfig read_device_options(const po::variables_map& values) {
     }
   }
   problems.throw_if_any();
-  tell_by_options([&] {
+  with_option_names_in_problems([&] {
     config.run.validate(problems);
     problems.throw_if_any();
     return true;
@@ -127,7 +127,7 @@ RunConfig read_device_options(const po::variables_map& values) {
 std::unique_ptr<Device> agree_on_device(const MpiSession& session, const RunConfig& run,
                                         const JobThreads& threads) {
   return agree_on_device_by(session, run, threads, [&](const auto& action) {
-    return agree(session.world(), [&] { return tell_by_options(action); });
+    return agree(session.world(), [&] { return with_option_names_in_problems(action); });
   });
 }
 

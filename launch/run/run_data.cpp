@@ -88,8 +88,8 @@ std::string describe_unused_tokens(const TrainingData& data) {
   return lines;
 }
 
-void tell_data_changes(const ProcessGroup& world, const DataFingerprint& before,
-                       const DataFingerprint& after) {
+void log_data_changes(const ProcessGroup& world, const DataFingerprint& before,
+                      const DataFingerprint& after) {
   if (world.rank() != 0) return;
   for (const std::string& line : changed_data(before, after))
     log_from_rank(world, "warning: " + line);

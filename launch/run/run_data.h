@@ -24,7 +24,7 @@ DataFingerprint agree_on_data(const ProcessGroup& world, const RunData& data);
 std::string describe_unused_tokens(const TrainingData& data);
 
 /// On rank 0: a warning for each file that is not what it was.
-void tell_data_changes(const ProcessGroup& world, const DataFingerprint& before,
-                       const DataFingerprint& after);
+void log_data_changes(const ProcessGroup& world, const DataFingerprint& before,
+                      const DataFingerprint& after);
 
 }  // namespace redspine

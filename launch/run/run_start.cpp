@@ -93,7 +93,7 @@ void set_aside_after(const CheckpointStore& store, std::int64_t last_step) {
   }
 }
 
-void tell_changes(const ResumePoint& resumed, const Config& config, const ProcessGroup& world) {
+void log_changes(const ResumePoint& resumed, const Config& config, const ProcessGroup& world) {
   const TrainingRecord& record = resumed.record;
   const int num_data_ranks = static_cast<int>(config.num_data_ranks(world.size()));
   const int num_tensor_ranks = static_cast<int>(config.parallel.tensor);
@@ -169,14 +169,14 @@ CheckpointStore unowned_store(const Config& config) {
 
 }  // namespace
 
-void tell_start(const std::optional<ResumePoint>& resumed, const Config& config,
-                const ProcessGroup& world) {
+void log_start(const std::optional<ResumePoint>& resumed, const Config& config,
+               const ProcessGroup& world) {
   if (resumed) {
     const TrainingProgress& progress = resumed->record.progress;
     print_console("resuming from {} after step {} ({}){}\n", resumed->directory, progress.step,
                   counted(progress.samples_consumed, "sample"),
                   config.checkpoint.verify ? "" : kUnverified);
-    tell_changes(*resumed, config, world);
+    log_changes(*resumed, config, world);
     if (progress.step >= config.train.steps) {
       print_console("the run has had its {}: there is nothing to do\n",
                     counted(config.train.steps, "step"));
@@ -235,7 +235,7 @@ RunStart start_run(const ProcessGroup& world, const EffectiveConfig& effective,
       check_shared_folder(store, world);
       return true;
     });
-    if (world.rank() == 0) tell_start(resumed, config, world);
+    if (world.rank() == 0) log_start(resumed, config, world);
   }
   return {.lock = std::move(lock),
           .store = std::move(store),

@@ -38,7 +38,7 @@ void take_over_directory(const ProcessGroup& world, const EffectiveConfig& effec
 std::optional<ResumePoint> look_at_start(const ProcessGroup& world,
                                          const EffectiveConfig& effective);
 /// On rank 0.
-void tell_start(const std::optional<ResumePoint>& resumed, const Config& config,
-                const ProcessGroup& world);
+void log_start(const std::optional<ResumePoint>& resumed, const Config& config,
+               const ProcessGroup& world);
 
 }  // namespace redspine

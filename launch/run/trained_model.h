@@ -24,7 +24,7 @@ TrainedModel read_trained_model(const std::string& directory);
 
 /// What made the model's token ids: `choice` (--tokenizer) where it is not empty, else what the
 /// directory says, else "bytes" for a vocabulary of exactly that size. ConfigError ("--tokenizer")
-/// where nothing tells.
+/// where nothing says so.
 std::string tokenizer_name(const TrainedModel& model, const std::string& choice);
 
 }  // namespace redspine

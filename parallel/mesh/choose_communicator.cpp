@@ -43,9 +43,9 @@ std::string shared_device(const ProcessGroup& group, const Device& device) {
 }  // namespace
 
 CollectiveBackend choose_collective_backend(const ProcessGroup& group, const Device& device,
-                                            CollectiveBackend wish) {
-  if (wish == CollectiveBackend::mpi) return CollectiveBackend::mpi;
-  const bool is_wanted = wish == CollectiveBackend::nccl;
+                                            CollectiveBackend requested) {
+  if (requested == CollectiveBackend::mpi) return CollectiveBackend::mpi;
+  const bool is_wanted = requested == CollectiveBackend::nccl;
   if (device.kind() != DeviceKind::cuda) {
     if (is_wanted) reject_nccl("the ranks compute on CPUs");
     return CollectiveBackend::mpi;

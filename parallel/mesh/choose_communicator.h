@@ -8,10 +8,11 @@
 namespace redspine {
 
 /// NCCL or MPI, for `group` as a whole. Collective over it, with one result. Throws ConfigError
-/// (run.collectives) on every rank where `wish` cannot be had: NCCL without a GPU, without NCCL in
-/// the build, or with two ranks on one GPU; and on each rank whose machine lacks NCCL's library.
+/// (run.collectives) on every rank where `requested` cannot be had: NCCL without a GPU, without
+/// NCCL in the build, or with two ranks on one GPU; and on each rank whose machine lacks NCCL's
+/// library.
 CollectiveBackend choose_collective_backend(const ProcessGroup& group, const Device& device,
-                                            CollectiveBackend wish);
+                                            CollectiveBackend requested);
 
 /// The communicator of a group: nothing for one rank, else by what choose_collective_backend() has
 /// chosen. Collective over the group. `device` outlives it.

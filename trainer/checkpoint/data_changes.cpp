@@ -34,7 +34,7 @@ class Comparison {
       if (old == known.end()) {
         found.push_back(file);
       } else if (lost.erase(file.path) > 0 && !is_same_content(old->second, file)) {
-        tell_content(old->second, file);
+        report_content(old->second, file);
       }
     }
     for (const FileFingerprint& file : found) {
@@ -42,14 +42,14 @@ class Comparison {
         return is_same_content(other.second, file);
       });
       if (old == lost.end()) {
-        tell(file.path, fmt::format("none -> {} bytes", file.num_bytes), "added");
+        report(file.path, fmt::format("none -> {} bytes", file.num_bytes), "added");
       } else {
-        tell(old->first, "-> " + file.path, "renamed");
+        report(old->first, "-> " + file.path, "renamed");
         lost.erase(old);
       }
     }
     for (const auto& [path, file] : lost) {
-      tell(path, fmt::format("{} bytes -> none", file.num_bytes), "removed");
+      report(path, fmt::format("{} bytes -> none", file.num_bytes), "removed");
     }
   }
 
@@ -57,16 +57,16 @@ class Comparison {
 
  private:
   /// A file that keeps its name.
-  void tell_content(const FileFingerprint& before, const FileFingerprint& after) {
+  void report_content(const FileFingerprint& before, const FileFingerprint& after) {
     if (before.num_bytes == after.num_bytes) {
-      tell(after.path, fmt::format("hash {} -> {}", before.hash, after.hash), "replaced");
+      report(after.path, fmt::format("hash {} -> {}", before.hash, after.hash), "replaced");
     } else {
-      tell(after.path, fmt::format("{} bytes -> {} bytes", before.num_bytes, after.num_bytes),
-           before.num_bytes < after.num_bytes ? "grown" : "shrunk");
+      report(after.path, fmt::format("{} bytes -> {} bytes", before.num_bytes, after.num_bytes),
+             before.num_bytes < after.num_bytes ? "grown" : "shrunk");
     }
   }
 
-  void tell(const std::string& path, const std::string& change, const char* word) {
+  void report(const std::string& path, const std::string& change, const char* word) {
     lines_.push_back(fmt::format("{}: {}: {} ({}: {})", key_, path, change, word, effect_));
   }
 

@@ -159,7 +159,7 @@ class CheckpointSaver::Work {
     }
     write(tensors, record, fetch_from(device_));
     report.seconds = seconds_since(start);
-    tell_published(report);
+    add_published(report);
     rotate(record.progress);
     published_.back().stall_seconds = seconds_since(start);
   }
@@ -187,7 +187,7 @@ class CheckpointSaver::Work {
     try {
       write(tensors, record, in_place);
       report.seconds = seconds_since(start);
-      tell_published(report);
+      add_published(report);
       rotate(record.progress);
     } catch (...) {
       failure_ = std::current_exception();
@@ -195,7 +195,7 @@ class CheckpointSaver::Work {
     }
   }
 
-  void tell_published(const SaveReport& report) {
+  void add_published(const SaveReport& report) {
     const std::lock_guard lock(published_mutex_);
     published_.push_back(report);
   }

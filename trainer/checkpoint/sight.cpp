@@ -20,7 +20,7 @@
 namespace redspine {
 namespace {
 
-// What a rank sees of something: a line that tells it, and a hash of the rest. Empty: nothing.
+// What a rank sees of something: a line that describes it, and a hash of the rest. Empty: nothing.
 using Sights = std::vector<std::string>;  // [rank]
 
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }

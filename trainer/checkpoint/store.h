@@ -20,7 +20,7 @@ struct Retention {
 
 class CheckpointStore {
  public:
-  /// `run_id` tells what this run wrote from what others did.
+  /// `run_id` distinguishes what this run wrote from what others did.
   CheckpointStore(std::string folder, std::string run_id);
 
   const std::string& folder() const { return folder_; }

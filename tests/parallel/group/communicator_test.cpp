@@ -222,9 +222,9 @@ TEST_P(CommunicatorOn, EndsWhatItWasGivenBeforeItGoes) {
   EXPECT_EQ(from_device(*device, values) == reduced(50'000, 1, ReduceOp::sum), true);
 }
 
-std::string refusal(const Device& device, CollectiveBackend wish) {
+std::string refusal(const Device& device, CollectiveBackend requested) {
   try {
-    choose_collective_backend(world(), device, wish);
+    choose_collective_backend(world(), device, requested);
   } catch (const ConfigError& error) {
     return error.what();
   }
