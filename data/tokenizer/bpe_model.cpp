@@ -54,8 +54,8 @@ void check_merges(const BpeModel& model, const TokenizerSource& source) {
     const std::int32_t rank_before = i == 0 ? -1 : model.merges[i - 1].rank;
     const bool is_equal = i > 0 && merge.result == model.merges[i - 1].result;
     if (merge.rank < rank_before || (merge.rank == rank_before && !is_equal)) {
-      source.fail(fmt::format("merge {} has rank {} after {}; legal: in order, one token per rank", i,
-                              merge.rank, rank_before));
+      source.fail(fmt::format("merge {} has rank {} after {}; legal: in order, one token per rank",
+                              i, merge.rank, rank_before));
     }
     bool& is_seen = seen[token_pair(merge.left, merge.right)];
     if (is_seen) {

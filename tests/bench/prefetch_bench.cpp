@@ -62,8 +62,8 @@ double measure(const DataConfig& config, std::int64_t length) {
   const double cpu = cpu_seconds() - cpu_start;
   const std::chrono::duration<double> clock = std::chrono::steady_clock::now() - start;
   const auto num_tokens = static_cast<double>(kNumBatches * kTokensABatch);
-  fmt::print("{:>5} tokens per sample  {:7.1f} million per second, {:7.1f} per CPU second\n", length,
-             num_tokens * 1e-6 / clock.count(), num_tokens * 1e-6 / cpu);
+  fmt::print("{:>5} tokens per sample  {:7.1f} million per second, {:7.1f} per CPU second\n",
+             length, num_tokens * 1e-6 / clock.count(), num_tokens * 1e-6 / cpu);
   return num_tokens / cpu;
 }
 
