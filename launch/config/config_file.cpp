@@ -81,7 +81,7 @@ void derive_defaults(Config& config, Origins& origins) {
 
 void report_missing(const std::string& source, Config& config, Binding& binding) {
   for (const Field& field : fields_of(config)) {
-    if (field.key != "train.steps" && field.key != "data.train") continue;
+    if (field.default_text != kRequired) continue;
     if (binding.origins.contains(field.key)) continue;
     const std::string section = field.key.substr(0, field.key.find('.'));
     const auto found = binding.origins.find(section);

@@ -1,5 +1,6 @@
 // The keys of a configuration, described once: full key and where its value lies. Reading a file,
-// --set, printing, provenance and the search for the nearest key all work from this one table.
+// --set, printing, provenance, the search for the nearest key and docs/configuration.md all work
+// from this one table.
 //
 // A table points into the Config that it was made for and must not outlive it. Knows no YAML
 // library.
@@ -32,7 +33,12 @@ using FieldValue = std::variant<std::int64_t*, std::uint64_t*, double*, std::opt
 struct Field {
   std::string key;  // in full: "model.rope.theta"
   FieldValue value;
+  std::string_view description;        // one line with unit and bounds, in Markdown
+  std::string_view default_text = {};  // what holds where it is not given, if no constant
 };
+
+/// The default_text of a key that must be given.
+inline constexpr std::string_view kRequired = "required";
 
 /// Every key of a run's configuration, in the order in which it is written.
 std::vector<Field> fields_of(Config& config);

@@ -149,5 +149,21 @@ TEST(ConfigText, EachValueIsShownWithItsOrigin) {
   EXPECT_EQ(mistakes_of(yaml), "") << "comments and all, it is a valid file";
 }
 
+TEST(ConfigText, EveryKeyIsDescribedWithWhatItsDefaultFollowsFrom) {
+  EffectiveConfig effective = parse_config(kMinimal, "run.yaml", {}, 1);
+  for (const Field& field : fields_of(effective.config)) {
+    EXPECT_FALSE(field.description.empty()) << field.key;
+    const auto origin = effective.origins.find(field.key);
+    const bool is_derived =
+        origin != effective.origins.end() && origin->second.starts_with("from ");
+    const bool is_described = !field.default_text.empty() && field.default_text != kRequired &&
+                              !std::holds_alternative<std::optional<double>*>(field.value);
+    EXPECT_EQ(is_derived, is_described) << field.key;
+    if (!is_derived || !is_described) continue;
+    EXPECT_NE(field.default_text.find(origin->second.substr(5)), std::string_view::npos)
+        << field.key << " follows " << origin->second;
+  }
+}
+
 }  // namespace
 }  // namespace redspine::testing
