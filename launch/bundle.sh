@@ -88,7 +88,7 @@ for file in "$bundle"/bin/*; do patchelf --set-rpath '$ORIGIN/../lib' "$file"; d
 for file in "$bundle"/lib/*.so*; do patchelf --set-rpath '$ORIGIN' "$file"; done
 for file in "$bundle"/lib/*/*.so; do patchelf --set-rpath '$ORIGIN/..' "$file"; done
 
-# Both programs by one script under two names: it tells Open MPI where it has been moved to.
+# Both programs by one script under two names: it sets where Open MPI has been moved to.
 cat >"$bundle/redspine" <<'SCRIPT'
 #!/usr/bin/env bash
 # Starts the program of this script's name in bin/, wherever the bundle lies.

@@ -6,7 +6,7 @@
 #   speed, memory against the plan, and the time of each phase, for models of 0.1 to 1.5 billion,
 #   and which of the targets in docs/performance.md they meet
 # A short table comes last; everything measured lies in FOLDER (gpu_check) as JSON. FOLDER is new, or
-# empty, or of an earlier check. Exit code: 0 nothing failed, 1 something did, 2 a mistake in the
+# empty, or of an earlier check. Exit code: 0 nothing failed, 1 something did, 2 an error in the
 # command; a target that is not met is no failure. --brief does a little of each, without targets.
 set -uo pipefail
 bundle=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")

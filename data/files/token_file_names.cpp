@@ -61,7 +61,7 @@ std::vector<std::string> find_token_files(const std::string& path, TokenFormat f
   }
   // Their names are written into checkpoints.
   for (const std::string& name : names) {
-    const std::string problem = mistake_in_name(name);
+    const std::string problem = problem_in_name(name);
     if (!problem.empty()) throw ConfigError(key, fmt::format("{}: {}", name, problem));
   }
   std::sort(names.begin(), names.end());

@@ -112,11 +112,11 @@ class InputFinder {
 
  private:
   void add_folder(const std::string& folder) {
-    const std::size_t num_mistakes = problems_.all().size();
+    const std::size_t num_problems = problems_.all().size();
     FolderWalk walk(problems_);
     walk.walk(folder);
     const std::vector<std::string> files = walk.files();
-    if (files.empty() && problems_.all().size() == num_mistakes) {
+    if (files.empty() && problems_.all().size() == num_problems) {
       problems_.add("", folder + ": is a folder without files");
     }
     for (const std::string& file : files) add_found(file);

@@ -51,7 +51,7 @@ std::size_t valid_utf8_prefix(std::string_view text) {
   return at;
 }
 
-std::string mistake_in_name(std::string_view text) {
+std::string problem_in_name(std::string_view text) {
   const std::size_t nul = text.find('\0');
   const std::size_t valid = valid_utf8_prefix(text);
   if (nul < valid) return fmt::format("has a NUL at byte {}", nul);

@@ -30,7 +30,7 @@ inline CodePoint code_point_at(std::string_view text, std::size_t at) {
 
 /// Why `text` can be no name or path of ours, which have to stand in JSON and in messages: "has the
 /// byte 0xe9 at 3, which is no UTF-8", or the same of a NUL. Empty if it can.
-std::string mistake_in_name(std::string_view text);
+std::string problem_in_name(std::string_view text);
 
 void append_utf8(char32_t code_point, std::string& text);
 

@@ -21,8 +21,8 @@ po::options_description make_options() {
   po::options_description options("Options");
   options.add_options()  //
       ("directory", po::value<std::vector<std::string>>(),
-       "where the model is; the option's name may be left out")       //
-      ("output", po::value<std::string>(), "a directory to be made")  //
+       "where the model is; the option's name may be left out")      //
+      ("output", po::value<std::string>(), "the directory to make")  //
       ("dtype", po::value<std::string>(),
        "f32 | bf16 | f16; without it, as the tensors are stored")  //
       ("help", "this text");

@@ -25,7 +25,7 @@ namespace {
 void check_text(const po::option& option, const std::string& positional) {
   if (option.string_key == "set") return;  // its keys' problems are told by their names
   for (const std::string& value : option.value) {
-    const std::string problem = mistake_in_name(value);
+    const std::string problem = problem_in_name(value);
     if (problem.empty()) continue;
     const bool is_named = option.string_key != positional;
     throw ConfigError(is_named ? "--" + option.string_key : "",

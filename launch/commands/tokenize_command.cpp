@@ -37,7 +37,7 @@ po::options_description make_options() {
        "PREFIX of the token files: PREFIX.bin and PREFIX.idx, or shards PREFIX_000000.bin and on")(
           "tokenizer", po::value<std::string>(),
           "tokenizer.json, a .tiktoken file, or a folder with tokenizer.json or vocab.json and "
-          "merges.txt; without it, a token is a byte")  //
+          "merges.txt; without it, one token per byte")  //
       ("special-tokens", po::value<std::string>()->default_value("text"),
        "text | ids: what a name like <|endoftext|> in a document is")  //
       ("format", po::value<std::string>()->default_value("auto"),
@@ -53,9 +53,9 @@ po::options_description make_options() {
       ("output-format", po::value<std::string>()->default_value("megatron"),
        "megatron | llmc")  //
       ("shard-tokens", po::value<std::int64_t>()->default_value(100'000'000),
-       "llmc: tokens a shard")                                                     //
-      ("threads", po::value<int>(), "threads that encode; without it, one a CPU")  //
-      ("train-bpe", "train a byte-pair encoding on the inputs first")              //
+       "llmc: tokens per shard")                                                     //
+      ("threads", po::value<int>(), "threads that encode; without it, one per CPU")  //
+      ("train-bpe", "train a byte-pair encoding on the inputs first")                //
       ("vocab-size", po::value<std::int64_t>(),
        "with --train-bpe: ids of the tokenizer; with --verify: ids must be below it")  //
       ("save-tokenizer", po::value<std::string>(),

@@ -119,7 +119,7 @@ struct Storer {
       }
     }
     // It would be found out by the first save, which writes it as JSON, or not at all.
-    if (std::string problem = mistake_in_name(scalar.text); !problem.empty()) return problem;
+    if (std::string problem = problem_in_name(scalar.text); !problem.empty()) return problem;
     *value = scalar.text;
     return std::nullopt;
   }
