@@ -1,4 +1,4 @@
-// Whose sample is next, where several entries share a run by weight.
+// Blending by weight: which entry of `data.train` each sample of a run comes from.
 //
 // The sequence is a pure function of the weights: entry e has had within one sample of its exact
 // share after any number of samples. It is Tijdeman's solution of the chairman assignment problem

@@ -20,7 +20,7 @@ namespace redspine {
 struct TrainingDataOptions {
   std::int64_t sequence_length;    // T, tokens; a sample is T + 1 of them
   std::int64_t vocab_size;         // token ids are below it
-  std::int64_t global_batch_size;  // samples a step; the data must have as many
+  std::int64_t global_batch_size;  // samples per step; the data must have as many
   std::uint64_t seed;              // of the order
 };
 

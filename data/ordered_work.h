@@ -4,7 +4,7 @@
 //   work(i)  the result of an item; by all threads at once
 //   write(r) takes a result; by one thread at a time, in order
 //
-// Bounded: no more than kWindow items a thread are anywhere between read() and write(). The first
+// Bounded: no more than kWindow items per thread are anywhere between read() and write(). The first
 // failure in the order of the sequence, whichever of the three it comes from, ends the whole and is
 // thrown, so what happens does not depend on the threads.
 #pragma once

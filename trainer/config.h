@@ -1,4 +1,4 @@
-// Everything that a run is told: the sections owned by trainer/, and Config, all sections together.
+// The configuration of a run: the sections owned by trainer/, and Config, all sections together.
 //
 // Plain values, local to a rank and equal on all of them. launch/ fills them from a file; derived
 // defaults (below, "unset: ...") are filled in there.

@@ -1,4 +1,4 @@
-// RUN/metrics.jsonl: what a run measured, one JSON object a line, written by rank 0, a
+// RUN/metrics.jsonl: what a run measured, one JSON object per line, written by rank 0, a
 // line at a time. Numbers print as the shortest text that reads back to the same bits; numbers that
 // are not finite print as strings ("nan", "inf", "-inf").
 #pragma once

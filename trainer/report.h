@@ -1,5 +1,5 @@
-// What a step and an evaluation give back: the values that metrics.jsonl and the console show. The
-// same on every rank, but for the times.
+// The reports of a step and of an evaluation: the values that metrics.jsonl and the console show.
+// The same on every rank, but for the times.
 #pragma once
 
 #include <cstdint>

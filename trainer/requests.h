@@ -1,4 +1,4 @@
-// What is asked of a run while it is at work: to stop, or to save. Signals are seen by the rank
+// Requests to a run while it is at work: to stop, or to save. Signals are seen by the rank
 // that gets them, files and the clock by rank 0; the ranks agree by adding up their counts with the
 // sums of a step, so that all of them act after the same one.
 #pragma once

@@ -1,4 +1,4 @@
-// What is read by libarchive, which no other file includes (archive.cpp): the files of tar and zip
+// Archives by libarchive, which no other file includes (archive.cpp): the files of tar and zip
 // archives, and streams compressed by xz or bzip2. Its warnings are errors here: most of them say
 // that something of the content is lost.
 #pragma once

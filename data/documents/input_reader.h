@@ -20,8 +20,8 @@ namespace redspine {
 
 enum class TextFormat {
   automatic,  // jsonl where the name says so (docs/data.md); else text
-  text,       // a document a file, or as document_separator says
-  jsonl,      // a JSON object a line, with the document under json_key
+  text,       // one document per file, or as document_separator says
+  jsonl,      // one JSON object per line, with the document under json_key
 };
 
 enum class InvalidLines {

@@ -1,5 +1,5 @@
-// What a token file is recognised by when a run that resumes meets it again, or when another rank
-// reads one of the same name. Plain values.
+// The fingerprint of a token file, by which a run that resumes, or another rank, recognises it.
+// Plain values.
 #pragma once
 
 #include <cstdint>

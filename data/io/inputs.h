@@ -1,4 +1,4 @@
-// Which files the inputs of a command mean: names, folders and globs, before any file is opened.
+// Expands the inputs of a command (names, folders and globs) to files, before any is opened.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// What a command itself writes, or reads as something else than text. Folders and globs among its
-// inputs do not mean such files: a second run would take the output of the first for text.
+// Files that a command itself writes, or reads as something other than text. Folders and globs
+// among its inputs leave them out: a second run would take the output of the first for text.
 #pragma once
 
 #include <string>

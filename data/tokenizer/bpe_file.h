@@ -18,7 +18,7 @@ namespace redspine {
 /// prefix spaces, dropout) is refused; what adds tokens around it (post-processors) is left out.
 BpeModel parse_tokenizer_json(std::string_view text, const TokenizerSource& source);
 
-/// GPT-2's two files: names to ids, and a merge a line in order of priority.
+/// GPT-2's two files: names to ids, and one merge per line in order of priority.
 BpeModel parse_vocab_and_merges(std::string_view vocab, std::string_view merges,
                                 const TokenizerSource& source);
 

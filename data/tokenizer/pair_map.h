@@ -1,5 +1,5 @@
 // A hash table from pairs of token ids to values, in one array with linear probing: merging looks
-// pairs up for every byte of new text, and a node a pair would cost a cache miss each.
+// pairs up for every byte of new text, and a node per pair would cost a cache miss each.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// A device that measures what its kernels take: where the time of a step goes. It stands in front
+// A device that times its kernels: where the time of a step goes. It stands in front
 // of another device for as long as something is measured; whoever does not use it pays nothing.
 // Work is waited for after each kernel, so times are right where kernels block, as on a CPU. Local.
 #pragma once

@@ -1,5 +1,5 @@
-// What is measured, is measured over and over: the time of each round, once a first one has warmed
-// up. Local, unless what runs is not.
+// Repeated measurement: the time of each round, after a first one that warms up. Local, unless what
+// runs is not.
 #pragma once
 
 #include <algorithm>

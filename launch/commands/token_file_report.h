@@ -22,8 +22,8 @@ struct TokenFileSet {
 void inspect_token_files(const TokenFileSet& files, const Tokenizer* tokenizer);
 
 /// Reads all of the files: entries of the index follow from one another and all ids are below
-/// `vocab_size`. Prints a line a file, and what is wrong to standard error; returns whether nothing
-/// is. ConfigError where there is no such file.
+/// `vocab_size`. Prints one line per file, and what is wrong to standard error; returns whether
+/// nothing is. ConfigError where there is no such file.
 bool verify_token_files(const TokenFileSet& files, std::int64_t vocab_size);
 
 }  // namespace redspine

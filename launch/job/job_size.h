@@ -1,5 +1,5 @@
-// How many processes this one was started among, as far as their launcher says so: without MPI,
-// which takes long to start and which one process does not need.
+// The number of processes of a job, from the environment that its launcher sets: without MPI, which
+// takes long to start and which one process does not need.
 #pragma once
 
 #include <string>

@@ -1,4 +1,5 @@
-// What the process settles with the system before it does anything else. Local.
+// Settings of the process that come before anything else: signals, threads, standard streams.
+// Local.
 #pragma once
 
 namespace redspine {

@@ -1,4 +1,4 @@
-// What this binary is made of.
+// The version of this binary: build, backends and libraries.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// What a command reads of a checkpoint for use is compared with its manifest first, unless the
-// option --no-verify says not to, and then that is said.
+// Verification before use: what a command reads of a checkpoint is compared with its manifest
+// first, unless --no-verify is given, which is then reported.
 #pragma once
 
 #include <boost/program_options.hpp>

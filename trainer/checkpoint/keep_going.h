@@ -1,4 +1,5 @@
-// Going through a large checkpoint takes minutes, in which a run may be asked to stop.
+// A callback that can end long work early: going through a large checkpoint takes minutes, in which
+// a run may be asked to stop.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// One job a run directory: RUN/lock names its holder, by host and process, as long as it runs.
+// One job per run directory: RUN/lock names its holder, by host and process, as long as it runs.
 // Local; rank 0 holds it for the job.
 #pragma once
 

@@ -1,4 +1,4 @@
-// What a save gives back: the values that metrics.jsonl and the console show.
+// The report of a save: the values that metrics.jsonl and the console show.
 #pragma once
 
 #include <cstdint>

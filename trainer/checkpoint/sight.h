@@ -1,4 +1,4 @@
-// Whether the ranks of a job see the same files where their hosts should share a folder. A file
+// Checks that the ranks of a job see the same files where their hosts should share a folder. A file
 // system that one host lacks is found, and its rank named, before anything is changed. Collective;
 // the same on every rank.
 #pragma once
