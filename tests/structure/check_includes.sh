@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
 # check_includes.sh ROOT: are the sources under ROOT layered as docs/decisions.md says?
-# Three rules, each stated once below: project includes point one way, every third party stays in
-# its folder, and no source chooses a backend by preprocessor (the build chooses files instead).
-# Prints FILE:LINE: REASON for each violation; exit code 0 clean, 1 violations, 2 nothing to check.
+# Four rules, each stated once below: project includes point one way, no folders at any depth include
+# each other in a circle, every third party stays in its folder, and no source chooses a backend by
+# preprocessor (the build chooses files instead).
+# Prints FILE:LINE: REASON for each violation, or the folders of a circle; exit code 0 clean, 1
+# violations, 2 nothing to check.
 set -euo pipefail
 cd "$1"
 
@@ -20,6 +22,7 @@ if [ ${#sources[@]} -eq 0 ]; then
   exit 2
 fi
 
+code=0
 awk '
 BEGIN {
   # What a folder may include: folders, or single headers.
@@ -105,4 +108,22 @@ function is_third_party(target,    i) {
 }
 
 END { exit violations > 0 }
-' "${sources[@]}"
+' "${sources[@]}" || code=1
+
+# Each pair of folders of which one includes the other, in an order if there is one. Tests are left
+# out: nothing includes them.
+circle=$(awk '
+  /^[ \t]*#[ \t]*include[ \t]*"[^"]*\// && FILENAME !~ /^tests\// {
+    split($0, parts, "\"")
+    from = FILENAME
+    to = parts[2]
+    sub(/\/[^\/]*$/, "", from)
+    sub(/\/[^\/]*$/, "", to)
+    if (from != to) print from, to
+  }' "${sources[@]}" | sort -u | { tsort 2>&1 >/dev/null || true; })
+if [ -n "$circle" ]; then
+  echo "folders that include each other in a circle:"
+  sed -n 's/^tsort: \([a-z]\)/  \1/p' <<<"$circle"
+  code=1
+fi
+exit $code

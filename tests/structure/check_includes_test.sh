@@ -79,6 +79,21 @@ expect clean tensor/cuda/a.h '#ifndef REDSPINE_TENSOR_CUDA_A_H_'
 expect clean tensor/a.h '#if defined(__GNUC__) && !defined(SOME_COMPILER)'
 expect clean tensor/a.h '// #include "model/gpt.h"'
 
+# A circle of folders, each of whose includes is allowed.
+rm -rf "${root:?}"/*
+mkdir -p "$root"/data/{files,io,tokenizer}
+echo '#include "data/io/b.h"' >"$root/data/files/a.h"
+echo '#include "data/tokenizer/c.h"' >"$root/data/io/b.h"
+echo '#include "data/io/b.h"' >"$root/data/tokenizer/c.h"
+code=0
+output=$("$check" "$root" 2>&1) || code=$?
+if [ $code -ne 1 ] || [[ $output != *data/io*data/tokenizer* && $output != *data/tokenizer*data/io* ]]; then
+  echo "FAILED: a circle of folders gave exit code $code and: $output"
+  failures=$((failures + 1))
+fi
+echo '#include <vector>' >"$root/data/tokenizer/c.h"
+"$check" "$root" || { echo "FAILED: the same without the circle"; failures=$((failures + 1)); }
+
 # A check that looked at nothing must not pass.
 rm -rf "${root:?}"/*
 code=0
