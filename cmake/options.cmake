@@ -5,12 +5,18 @@ target_include_directories(redspine_options INTERFACE ${PROJECT_SOURCE_DIR})
 target_compile_options(redspine_options INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wshadow;-Wconversion>)
 target_link_libraries(redspine_options INTERFACE fmt::fmt Threads::Threads)
+# The instruction set, for a target whose property REDSPINE_INSTRUCTION_SET names no other.
 if(REDSPINE_PORTABLE)
-  set(machine_flag -march=x86-64-v3)
+  set(instruction_set x86-64-v3)
+  # The loader then says what an older processor lacks, where the program would die of an illegal
+  # instruction.
+  target_link_options(redspine_options INTERFACE -Wl,-z,x86-64-v3)
 else()
-  set(machine_flag -march=native)
+  set(instruction_set native)
 endif()
-target_compile_options(redspine_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:${machine_flag}>)
+set(own_set $<TARGET_PROPERTY:REDSPINE_INSTRUCTION_SET>)
+target_compile_options(redspine_options INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-march=$<IF:$<BOOL:${own_set}>,${own_set},${instruction_set}>>)
 if(REDSPINE_SANITIZE)
   target_compile_options(redspine_options INTERFACE
     -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -O1)

@@ -1,9 +1,12 @@
 #!/usr/bin/env bash
-# install.sh [GROUP ...]: install the Debian packages that are missing, and nothing else.
+# install.sh [--print] [GROUP ...]: install the Debian packages that are missing, and add localhost to
+# /etc/hosts where it has none. Each is announced before it is done; --print lists both, a line each,
+# and does neither.
 #   build    what compiles and runs Redspine (the default, with corpus)
 #   corpus   the text that the quick start trains on
 #   test     what the tests and the checks of .ci/run need on top, with bundle
 #   bundle   what bundle.sh needs besides a build
+#   package  what builds the Debian package, and what tries it in a clean Debian
 #   fuzz     what builds the fuzzers
 #   cuda     what brings the headers of cuDNN's frontend; CUDA itself comes from NVIDIA
 #   reference  what the tests against other programs need on top, but for Python packages
@@ -28,10 +31,16 @@ test=(
   iproute2 procps
 )
 bundle=(patchelf)
+package=(dpkg-dev debootstrap)
 fuzz=(clang libclang-rt-14-dev libomp-dev)
 cuda=(python3-pip)
 reference=(python3-venv python3-wheel python3-numpy python3-torch python3-yaml jargon-text linux-doc-6.1)
 
+print=no
+if [ "${1-}" = --print ]; then
+  print=yes
+  shift
+fi
 [ $# -gt 0 ] || set -- build corpus
 wanted=()
 for group in "$@"; do
@@ -40,10 +49,11 @@ for group in "$@"; do
     corpus) wanted+=("${corpus[@]}") ;;
     test) wanted+=("${test[@]}" "${bundle[@]}") ;;
     bundle) wanted+=("${bundle[@]}") ;;
+    package) wanted+=("${package[@]}") ;;
     fuzz) wanted+=("${fuzz[@]}") ;;
     cuda) wanted+=("${cuda[@]}") ;;
     reference) wanted+=("${reference[@]}") ;;
-    *) echo "install.sh: unknown group '$group'; legal are: build corpus test bundle fuzz cuda reference" >&2; exit 2 ;;
+    *) echo "install.sh: unknown group '$group'; legal are: build corpus test bundle package fuzz cuda reference" >&2; exit 2 ;;
   esac
 done
 
@@ -61,6 +71,11 @@ done
 # asks a name server then, and one lost answer takes five seconds.
 has_localhost=yes
 grep -qsw localhost /etc/hosts || has_localhost=no
+if [ $print = yes ]; then
+  [ ${#missing[@]} -eq 0 ] || printf 'install %s\n' "${missing[@]}"
+  [ $has_localhost = yes ] || echo "append '127.0.0.1 localhost' to /etc/hosts"
+  exit 0
+fi
 [ ${#missing[@]} -gt 0 ] || [ $has_localhost = no ] || exit 0
 
 as_root=()
@@ -76,7 +91,7 @@ if [ "$(id -u)" -ne 0 ]; then
 fi
 
 if [ $has_localhost = no ]; then
-  echo "Adding localhost to /etc/hosts"
+  echo "Appending '127.0.0.1 localhost' to /etc/hosts"
   echo "127.0.0.1 localhost" | "${as_root[@]}" tee -a /etc/hosts >/dev/null
 fi
 [ ${#missing[@]} -gt 0 ] || exit 0

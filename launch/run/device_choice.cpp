@@ -9,6 +9,7 @@
 #include "launch/config/scalars.h"
 #include "parallel/group/communicator.h"
 #include "parallel/mesh/choose_communicator.h"
+#include "tensor/cpu_kernel_choice.h"
 
 namespace redspine {
 namespace {
@@ -72,7 +73,11 @@ template <class Agree>
 std::unique_ptr<Device> agree_on_device_by(const MpiSession& session, const RunConfig& run,
                                            const JobThreads& threads, const Agree& agree_on) {
   const ProcessGroup& world = session.world();
-  auto device = agree_on([&] { return make_device(session, run, threads.of(world)); });
+  // Ranks that hold the same parameters keep the same bits, so on the CPU all compute by the
+  // kernels that every one of them can run.
+  const std::vector<std::string> of_ranks = world.all_gather(agree_on(cpu_kernels));
+  const std::string kernels = agree_on([&] { return cpu_kernels_in_common(of_ranks); });
+  auto device = agree_on([&] { return make_device(session, run, {threads.of(world), kernels}); });
   agree_on([&] { return choose_collective_backend(world, *device, run.collectives); });
   return device;
 }
@@ -80,7 +85,7 @@ std::unique_ptr<Device> agree_on_device_by(const MpiSession& session, const RunC
 }  // namespace
 
 std::unique_ptr<Device> make_device(const MpiSession& session, const RunConfig& run,
-                                    int num_threads) {
+                                    const CpuUse& cpu) {
   if (choose_kind(session.world(), run.device) == DeviceKind::cuda) {
     return make_cuda_device(session.local_rank());
   }
@@ -88,7 +93,7 @@ std::unique_ptr<Device> make_device(const MpiSession& session, const RunConfig& 
     throw ConfigError("run.precision",
                       "is bf16, which the CPU backend does not compute in; legal here: fp32");
   }
-  return make_cpu_device(num_threads);
+  return make_cpu_device(cpu.num_threads, cpu.kernels);
 }
 
 std::unique_ptr<Device> agree_on_device(const MpiSession& session, const EffectiveConfig& effective,

@@ -13,14 +13,20 @@
 
 namespace redspine {
 
+/// How the CPU computes where it is the device.
+struct CpuUse {
+  int num_threads;
+  std::string kernels;  // a name of cpu_kernels()
+};
+
 /// This rank's device as `run` asks for it: CUDA's where `run.device` is auto and every rank sees
 /// one. Ranks of a host take its GPUs in turn. Throws ConfigError (run.device, run.precision) where
-/// it is not to be had. The CPU computes with `num_threads`.
+/// it is not to be had.
 std::unique_ptr<Device> make_device(const MpiSession& session, const RunConfig& run,
-                                    int num_threads);
+                                    const CpuUse& cpu);
 
-/// make_device(), and then choose_collective_backend(): refused together, at the places of the
-/// keys.
+/// make_device() with the CPU's kernels that all ranks run, and then choose_collective_backend():
+/// refused together, at the places of the keys.
 std::unique_ptr<Device> agree_on_device(const MpiSession& session, const EffectiveConfig& effective,
                                         const JobThreads& threads);
 

@@ -13,6 +13,7 @@
 #include <fstream>
 #include <memory>
 
+#include "tensor/cpu_kernel_choice.h"
 #include "tensor/error.h"
 
 namespace redspine {
@@ -70,7 +71,8 @@ std::string processor_name() {
 
 }  // namespace
 
-CpuDevice::CpuDevice(int num_threads) : num_threads_(num_threads) {
+CpuDevice::CpuDevice(int num_threads, const CpuKernelSet& kernels)
+    : num_threads_(num_threads), kernels_name_(kernels.name), kernels_(kernels.make()) {
   if (num_threads < 1) {
     throw Error(fmt::format("a CPU device needs at least 1 thread, not {}", num_threads));
   }
@@ -83,8 +85,8 @@ CpuDevice::~CpuDevice() {
 }
 
 std::string CpuDevice::description() const {
-  return fmt::format("cpu: {}, {} thread{}", processor_name(), num_threads_,
-                     num_threads_ == 1 ? "" : "s");
+  return fmt::format("cpu: {}, {} thread{}, {} kernels", processor_name(), num_threads_,
+                     num_threads_ == 1 ? "" : "s", kernels_name_);
 }
 
 void* CpuDevice::allocate(std::size_t bytes) {
@@ -157,7 +159,11 @@ HostStream& CpuDevice::host_stream(Stream stream) {
 }
 
 std::unique_ptr<Device> make_cpu_device(int num_threads) {
-  return std::make_unique<CpuDevice>(num_threads);
+  return make_cpu_device(num_threads, cpu_kernels());
+}
+
+std::unique_ptr<Device> make_cpu_device(int num_threads, const std::string& kernels) {
+  return std::make_unique<CpuDevice>(num_threads, choose_kernel_set(cpu_kernel_sets(), kernels));
 }
 
 }  // namespace redspine

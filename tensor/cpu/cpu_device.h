@@ -5,9 +5,10 @@
 #include <array>
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <string>
 
-#include "tensor/cpu/cpu_kernels.h"
+#include "tensor/cpu/kernel_sets.h"
 #include "tensor/device.h"
 #include "tensor/host_stream.h"
 
@@ -16,13 +17,13 @@ namespace redspine {
 class CpuDevice : public Device {
  public:
   /// Sets the number of OpenMP threads of the calling thread.
-  explicit CpuDevice(int num_threads);
+  CpuDevice(int num_threads, const CpuKernelSet& kernels);
   ~CpuDevice() override;
 
   DeviceKind kind() const override { return DeviceKind::cpu; }
   std::string description() const override;
   std::string bus_id() const override { return ""; }
-  const Kernels& kernels() const override { return kernels_; }
+  const Kernels& kernels() const override { return *kernels_; }
 
   void* allocate(std::size_t bytes) override;
   void deallocate(void* memory) noexcept override;
@@ -46,7 +47,8 @@ class CpuDevice : public Device {
   HostStream& host_stream(Stream stream);
 
   int num_threads_;
-  CpuKernels kernels_;
+  const char* kernels_name_;
+  std::unique_ptr<const Kernels> kernels_;
   std::array<HostStream, kNumStreams - 1> host_streams_;  // [stream - 1]: compute has none
 };
 

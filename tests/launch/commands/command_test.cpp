@@ -31,9 +31,19 @@ TEST(CommandLine, TellsItsVersionAndLibraries) {
   const std::string first_line = "redspine " REDSPINE_VERSION "\n";
   EXPECT_TRUE(result.output.starts_with(first_line)) << result.output;
   for (const std::string part :
-       {"backends   cpu", "OpenBLAS", "MPI", "CUDA       " REDSPINE_CUDA_LINE}) {
+       {"backends   cpu", "kernels    ", "OpenBLAS", "MPI", "CUDA       " REDSPINE_CUDA_LINE}) {
     EXPECT_NE(result.output.find(part), std::string::npos) << part << " in\n" << result.output;
   }
+}
+
+TEST_F(Command, RefusesKernelsThatItDoesNotHave) {
+  const Result result =
+      shell("REDSPINE_CPU_KERNELS=neon " REDSPINE_BINARY " " + train("run.yaml", "--dry-run"));
+  EXPECT_EQ(result.exit_code, 2) << result.output;
+  EXPECT_NE(result.output.find("REDSPINE_CPU_KERNELS: is neon, which is not in this build; legal "
+                               "here: "),
+            std::string::npos)
+      << result.output;
 }
 
 TEST(CommandLine, StartsInLittleAddressSpace) {
