@@ -6,15 +6,20 @@ namespace redspine {
 namespace {
 
 RopeTable rope_table(const ModelConfig& config, MicroBatchShape shape, Device& device) {
-  if (config.position != Position::rope) return {};
-  return make_rope_table(device, config, shape.sequence_length);
+  switch (config.position) {
+    case Position::learned:
+      return {};
+    case Position::rope:
+      return make_rope_table(device, config, shape.sequence_length);
+  }
+  __builtin_unreachable();
 }
 
 std::vector<Block> make_blocks(ExecutionContext execution, ParameterStore& store,
                                const ModelConfig& config, const RopeTable& rope) {
   std::vector<Block> blocks;
   blocks.reserve(static_cast<std::size_t>(config.num_layers));
-  const RopeTable* used_rope = config.position == Position::rope ? &rope : nullptr;
+  const RopeTable* used_rope = rope.cos.count() > 0 ? &rope : nullptr;
   for (std::int64_t layer = 0; layer < config.num_layers; ++layer) {
     blocks.emplace_back(execution, store.begin_bucket(), config, used_rope, layer);
   }

@@ -3,6 +3,17 @@
 namespace redspine {
 namespace {
 
+// Whether the rows are centred: by their mean before, and by a bias after.
+bool has_mean(NormKind kind) {
+  switch (kind) {
+    case NormKind::layernorm:
+      return true;
+    case NormKind::rmsnorm:
+      return false;
+  }
+  __builtin_unreachable();
+}
+
 ParameterStack& declare_weight(ParameterStore& store, const std::string& name, std::int64_t size,
                                int tensor_rank) {
   ParameterSpec spec = replicated_parameter(name + ".weight", {size}, tensor_rank);
@@ -13,7 +24,7 @@ ParameterStack& declare_weight(ParameterStore& store, const std::string& name, s
 
 ParameterStack* declare_bias(ParameterStore& store, const std::string& name,
                              const ModelConfig& config, int tensor_rank) {
-  if (config.norm == NormKind::rmsnorm || !config.bias) return nullptr;
+  if (!has_mean(config.norm) || !config.bias) return nullptr;
   ParameterSpec spec = replicated_parameter(name + ".bias", {config.hidden_size}, tensor_rank);
   spec.read_as = ReadAs::f32;
   return &store.declare({spec});
@@ -31,49 +42,55 @@ Norm::Norm(ExecutionContext execution, ParameterStore& store, const ModelConfig&
 
 Norm::Saved Norm::make_saved(std::int64_t num_rows) const {
   Saved saved;
-  if (kind_ == NormKind::layernorm) saved.mean_N = Tensor(device_, DType::f32, {num_rows});
+  if (has_mean(kind_)) saved.mean_N = Tensor(device_, DType::f32, {num_rows});
   saved.rstd_N = Tensor(device_, DType::f32, {num_rows});
   return saved;
 }
 
 void Norm::forward(TensorView out_ND, const Input& in, const Saved& saved) const {
-  if (kind_ == NormKind::rmsnorm) {
-    ops::run(device_, RmsNorm{.out = out_ND,
-                              .rstd = saved.rstd_N,
-                              .x = in.x_ND,
-                              .residual = in.residual_ND,
-                              .weight = weight_.value,
-                              .epsilon = epsilon_});
-  } else {
-    ops::run(device_, LayerNorm{.out = out_ND,
-                                .mean = saved.mean_N,
+  switch (kind_) {
+    case NormKind::layernorm:
+      ops::run(device_, LayerNorm{.out = out_ND,
+                                  .mean = saved.mean_N,
+                                  .rstd = saved.rstd_N,
+                                  .x = in.x_ND,
+                                  .residual = in.residual_ND,
+                                  .weight = weight_.value,
+                                  .bias = value_or_none(bias_),
+                                  .epsilon = epsilon_});
+      break;
+    case NormKind::rmsnorm:
+      ops::run(device_, RmsNorm{.out = out_ND,
                                 .rstd = saved.rstd_N,
                                 .x = in.x_ND,
                                 .residual = in.residual_ND,
                                 .weight = weight_.value,
-                                .bias = value_or_none(bias_),
                                 .epsilon = epsilon_});
+      break;
   }
 }
 
 void Norm::backward(TensorView dx_ND, ConstTensorView dout_ND, ConstTensorView x_ND,
                     const Saved& saved) const {
-  if (kind_ == NormKind::rmsnorm) {
-    ops::run(device_, RmsNormBackward{.dx = dx_ND,
-                                      .dweight = weight_.gradient_to_add_to(device_),
-                                      .dout = dout_ND,
-                                      .x = x_ND,
-                                      .rstd = saved.rstd_N,
-                                      .weight = weight_.value});
-  } else {
-    ops::run(device_, LayerNormBackward{.dx = dx_ND,
+  switch (kind_) {
+    case NormKind::layernorm:
+      ops::run(device_, LayerNormBackward{.dx = dx_ND,
+                                          .dweight = weight_.gradient_to_add_to(device_),
+                                          .dbias = gradient_or_none(device_, bias_),
+                                          .dout = dout_ND,
+                                          .x = x_ND,
+                                          .mean = saved.mean_N,
+                                          .rstd = saved.rstd_N,
+                                          .weight = weight_.value});
+      break;
+    case NormKind::rmsnorm:
+      ops::run(device_, RmsNormBackward{.dx = dx_ND,
                                         .dweight = weight_.gradient_to_add_to(device_),
-                                        .dbias = gradient_or_none(device_, bias_),
                                         .dout = dout_ND,
                                         .x = x_ND,
-                                        .mean = saved.mean_N,
                                         .rstd = saved.rstd_N,
                                         .weight = weight_.value});
+      break;
   }
 }
 

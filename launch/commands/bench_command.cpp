@@ -137,10 +137,6 @@ Results measure_parts(const Options& options, RunData& data, const ProcessGroup&
   return results;
 }
 
-const char* name_of(CollectiveBackend carrier) {
-  return carrier == CollectiveBackend::nccl ? "nccl" : "mpi";
-}
-
 const char* name_of_axis(Axis axis) { return axis == Axis::data ? "data" : "tensor"; }
 
 void add_step(Json& line, const Options& options, const Results& results) {
@@ -185,7 +181,7 @@ Json to_json(const Options& options, const Results& results, const Device& devic
                {"device", device.description()},
                {"ranks", world_size},
                {"tensor", config.parallel.tensor},
-               {"precision", config.run.precision == Precision::bf16 ? "bf16" : "fp32"},
+               {"precision", word_of(config.run.precision)},
                {"parameters", config.model.num_parameters()},
                {"sequence_length", config.batch.sequence_length},
                {"micro_batch_size", config.batch.micro_batch_size},
@@ -204,7 +200,7 @@ Json to_json(const Options& options, const Results& results, const Device& devic
     line["copy_gigabytes_per_second"] = results.streams->copy * 1e-9;
     line["adamw_gigabytes_per_second"] = results.streams->adamw * 1e-9;
   }
-  if (options.has("collectives")) line["carrier"] = name_of(results.carrier);
+  if (options.has("collectives")) line["carrier"] = word_of(results.carrier);
   for (const CollectiveTime& time : results.collectives) {
     line["collectives"].push_back({{"axis", name_of_axis(time.axis)},
                                    {"bytes", time.bytes},
@@ -237,7 +233,7 @@ void show_products(const Results& results) {
 
 void show_collectives(const Results& results) {
   std::vector<std::vector<std::string>> rows = {
-      {name_of(results.carrier), "bytes", "ms", "GB/s", "x copy", "x exchange"}};
+      {std::string(word_of(results.carrier)), "bytes", "ms", "GB/s", "x copy", "x exchange"}};
   for (const CollectiveTime& time : results.collectives) {
     rows.push_back({name_of_axis(time.axis), fmt::format("{}", time.bytes),
                     fmt::format("{:.3f}", time.seconds * 1e3),

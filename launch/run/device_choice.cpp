@@ -26,8 +26,14 @@ constexpr Option kOptions[] = {{"device", "auto", "auto | cpu | cuda"},
                                {"collectives", "auto", "auto | nccl | mpi"}};
 
 DeviceKind choose_kind(const ProcessGroup& world, DeviceChoice choice) {
-  if (choice == DeviceChoice::cpu) return DeviceKind::cpu;
-  if (choice == DeviceChoice::cuda) return DeviceKind::cuda;
+  switch (choice) {
+    case DeviceChoice::cpu:
+      return DeviceKind::cpu;
+    case DeviceChoice::cuda:
+      return DeviceKind::cuda;
+    case DeviceChoice::automatic:
+      break;
+  }
   std::vector<std::string> without;
   const std::vector<std::string> hosts =
       world.all_gather(num_cuda_devices() > 0 ? "" : ProcessGroup::host_name());

@@ -225,12 +225,13 @@ void copy_rows(float* to, const Matrix& shape, const float* from, std::int64_t f
 }  // namespace
 
 StoredFamily stored_family(const ModelConfig& config) {
+  if (transformers_word_of(config.activation).empty()) return StoredFamily::redspine;
   const bool is_gpt2 = config.position == Position::learned && config.norm == NormKind::layernorm &&
-                       config.activation != Activation::swiglu && config.bias &&
+                       !is_gated(config.activation) && config.bias &&
                        config.num_kv_heads == config.num_heads;
   if (is_gpt2) return StoredFamily::gpt2;
   const bool is_llama = config.position == Position::rope && config.norm == NormKind::rmsnorm &&
-                        config.activation == Activation::swiglu;
+                        is_gated(config.activation);
   return is_llama ? StoredFamily::llama : StoredFamily::redspine;
 }
 
