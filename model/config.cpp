@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "parallel/partition.h"
 #include "tensor/value_checks.h"
 
 namespace redspine {
@@ -124,30 +123,6 @@ ModelConfig ModelConfig::preset(Family family) {
   }
   config.ffn_size = default_ffn_size(family, config.hidden_size);
   return config;
-}
-
-std::int64_t ModelConfig::num_local_parameters(int tensor_size, int tensor_rank) const {
-  const HeadPartition heads = partition_heads(num_heads, num_kv_heads, tensor_size, tensor_rank);
-  const std::int64_t local_query = heads.query_heads.size() * head_size();
-  const std::int64_t local_kv = heads.kv_heads.size() * head_size();
-  const std::int64_t local_ffn = partition(ffn_size, tensor_size, tensor_rank).size();
-  const std::int64_t local_vocab = partition(vocab_size, tensor_size, tensor_rank).size();
-  const std::int64_t norm_size =
-      norm == NormKind::layernorm && bias ? 2 * hidden_size : hidden_size;
-  const std::int64_t num_wide = activation == Activation::swiglu ? 2 : 1;
-
-  std::int64_t block = 2 * norm_size;
-  block += 2 * hidden_size * (local_query + local_kv);  // query and output, key and value
-  block += (num_wide + 1) * hidden_size * local_ffn;
-  if (bias) {
-    block += local_query + 2 * local_kv + num_wide * local_ffn;
-    block += 2 * hidden_size;  // of the two projections back to the residual stream
-  }
-
-  std::int64_t outside = norm_size + local_vocab * hidden_size;
-  if (!tie_embeddings) outside += local_vocab * hidden_size;
-  if (position == Position::learned) outside += max_sequence_length * hidden_size;
-  return num_layers * block + outside;
 }
 
 void ModelConfig::validate(ConfigProblems& problems) const {

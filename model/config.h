@@ -106,10 +106,6 @@ struct ModelConfig {
   static ModelConfig preset(Family family);
 
   std::int64_t head_size() const { return hidden_size / num_heads; }
-  /// Trainable numbers, exactly: a tied embedding counts once, padding does not count.
-  std::int64_t num_parameters() const { return num_local_parameters(1, 0); }
-  /// Those that one rank of the tensor axis holds; what is replicated counts on each.
-  std::int64_t num_local_parameters(int tensor_size, int tensor_rank) const;
 
   /// Adds what is wrong with this section, under full keys ("model.num_heads").
   void validate(ConfigProblems& problems) const;

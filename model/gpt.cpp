@@ -1,6 +1,7 @@
 #include "model/gpt.h"
 
 #include "model/initialize.h"
+#include "model/model_spec.h"
 
 namespace redspine {
 namespace {
@@ -37,7 +38,7 @@ Gpt::Gpt(const ModelConfig& config, MicroBatchShape shape, std::uint64_t seed,
       rope_(rope_table(config, shape, execution.device)),
       embedding_(execution, store_.begin_bucket(), config),
       blocks_(make_blocks(execution, store_, config, rope_)),
-      final_norm_(execution, store_.begin_bucket(), config, "final_norm"),
+      final_norm_(execution, store_.begin_bucket(), config, kFinalNorm),
       head_(execution, store_, config, embedding_) {
   Device& device = execution.device;
   const DType dtype = execution.dtype;

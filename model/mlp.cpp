@@ -5,13 +5,8 @@
 namespace redspine {
 namespace {
 
-Range local_features(const ExecutionContext& execution, const ModelConfig& config) {
-  return partition(config.ffn_size, execution.tensor_axis().size(), execution.tensor_axis().rank());
-}
-
-std::vector<OutputFeatures> up_features(const ExecutionContext& execution,
-                                        const ModelConfig& config, const std::string& name) {
-  const Range local = local_features(execution, config);
+std::vector<OutputFeatures> up_features(const ModelConfig& config, const Range& local,
+                                        const std::string& name) {
   const OutputFeatures up{
       .name = name + ".up", .num_global = config.ffn_size, .local = local, .owned = local};
   if (!is_gated(config.activation)) return {up};
@@ -35,20 +30,26 @@ GeluKind gelu_kind(Activation activation) {
 
 }  // namespace
 
+Mlp::Spec Mlp::spec(const ModelConfig& config, TensorRank rank, const std::string& name) {
+  const Range local = rank.share(config.ffn_size);
+  const Bias bias = config.bias ? Bias::yes : Bias::no;
+  return {.up = column_linear("up", up_features(config, local, name), config.hidden_size, bias),
+          .down = row_linear("down",
+                             {.name = name + ".down",
+                              .out_features = config.hidden_size,
+                              .in_features = config.ffn_size,
+                              .local_in = local,
+                              .initial_std = residual_weight_std(config)},
+                             bias, rank.rank)};
+}
+
 Mlp::Mlp(ExecutionContext execution, ParameterStore& store, const ModelConfig& config,
          const std::string& name)
     : execution_(execution),
       activation_(config.activation),
-      num_local_features_(local_features(execution, config).size()),
-      up_(execution, store, up_features(execution, config, name), config.hidden_size,
-          config.bias ? Bias::yes : Bias::no),
-      down_(execution, store,
-            {.name = name + ".down",
-             .out_features = config.hidden_size,
-             .in_features = config.ffn_size,
-             .local_in = local_features(execution, config),
-             .initial_std = residual_weight_std(config)},
-            config.bias ? Bias::yes : Bias::no) {}
+      num_local_features_(execution.tensor_rank().share(config.ffn_size).size()),
+      up_(execution, store, spec(config, execution.tensor_rank(), name).up),
+      down_(execution, store, spec(config, execution.tensor_rank(), name).down) {}
 
 Mlp::Saved Mlp::make_saved(std::int64_t batch, std::int64_t length) const {
   const std::int64_t up_size =

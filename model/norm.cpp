@@ -14,31 +14,25 @@ bool has_mean(NormKind kind) {
   __builtin_unreachable();
 }
 
-ParameterStack& declare_weight(ParameterStore& store, const std::string& name, std::int64_t size,
-                               int tensor_rank) {
-  ParameterSpec spec = replicated_parameter(name + ".weight", {size}, tensor_rank);
-  spec.initial_mean = 1.0F;
-  spec.read_as = ReadAs::f32;
-  return store.declare({spec});
-}
-
-ParameterStack* declare_bias(ParameterStore& store, const std::string& name,
-                             const ModelConfig& config, int tensor_rank) {
-  if (!has_mean(config.norm) || !config.bias) return nullptr;
-  ParameterSpec spec = replicated_parameter(name + ".bias", {config.hidden_size}, tensor_rank);
-  spec.read_as = ReadAs::f32;
-  return &store.declare({spec});
-}
-
 }  // namespace
+
+Norm::Spec Norm::spec(const ModelConfig& config, TensorRank rank, const std::string& name) {
+  ParameterSpec weight = replicated_parameter(name + ".weight", {config.hidden_size}, rank.rank);
+  weight.initial_mean = 1.0F;
+  weight.read_as = ReadAs::f32;
+  if (!has_mean(config.norm) || !config.bias) return {.weight = {weight}, .bias = {}};
+  ParameterSpec bias = replicated_parameter(name + ".bias", {config.hidden_size}, rank.rank);
+  bias.read_as = ReadAs::f32;
+  return {.weight = {weight}, .bias = {bias}};
+}
 
 Norm::Norm(ExecutionContext execution, ParameterStore& store, const ModelConfig& config,
            const std::string& name)
     : device_(execution.device),
       kind_(config.norm),
       epsilon_(static_cast<float>(config.norm_epsilon)),
-      weight_(declare_weight(store, name, config.hidden_size, execution.tensor_axis().rank())),
-      bias_(declare_bias(store, name, config, execution.tensor_axis().rank())) {}
+      weight_(store.declare(spec(config, execution.tensor_rank(), name).weight)),
+      bias_(store.declare_if_any(spec(config, execution.tensor_rank(), name).bias)) {}
 
 Norm::Saved Norm::make_saved(std::int64_t num_rows) const {
   Saved saved;

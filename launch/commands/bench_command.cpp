@@ -19,6 +19,7 @@
 #include "launch/config/config_file.h"
 #include "launch/job/job.h"
 #include "launch/run/device_choice.h"
+#include "model/model_spec.h"
 #include "parallel/mesh/choose_communicator.h"
 #include "tensor/blas_library.h"
 
@@ -117,7 +118,7 @@ Results measure_parts(const Options& options, RunData& data, const ProcessGroup&
   }
   if (options.has("gemm") || has_floor) {
     for (const Product& product :
-         products_of(config, device, tensor_size, world.rank() % tensor_size)) {
+         products_of(config, device, {tensor_size, world.rank() % tensor_size})) {
       results.products.push_back(measure(product, device, dtype_of(config.run.precision)));
     }
   }
@@ -182,7 +183,7 @@ Json to_json(const Options& options, const Results& results, const Device& devic
                {"ranks", world_size},
                {"tensor", config.parallel.tensor},
                {"precision", word_of(config.run.precision)},
-               {"parameters", config.model.num_parameters()},
+               {"parameters", num_parameters(config.model)},
                {"sequence_length", config.batch.sequence_length},
                {"micro_batch_size", config.batch.micro_batch_size},
                {"global_batch_size", config.batch.global_batch_size}};
