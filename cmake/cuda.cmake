@@ -34,7 +34,7 @@ if(REDSPINE_CUDA_FOUND)
   # of a bundle, takes a fifth of the space where it is compressed.
   add_library(redspine_cuda_options INTERFACE)
   target_compile_options(redspine_cuda_options INTERFACE
-    $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr;--compress-mode=size;-Xcompiler=-Wall,-Wextra>)
+    $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr;--compress-mode=size;-Xcompiler=-Wall,-Wextra,-Werror=switch>)
   target_link_libraries(redspine_cuda_options INTERFACE CUDA::cudart_static ${CMAKE_DL_LIBS})
 
   # Needed here are cuDNN's headers and those of its frontend, which cmake/fetch_cudnn_frontend.sh

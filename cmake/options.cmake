@@ -1,9 +1,10 @@
 # `redspine_options` carries the flags that every target of ours is compiled with.
 add_library(redspine_options INTERFACE)
 target_include_directories(redspine_options INTERFACE ${PROJECT_SOURCE_DIR})
-# Flags of the C++ compiler; nvcc gets those that make sense for its host half in cmake/cuda.cmake.
+# A switch over an enumeration lists every enumerator and has no default, so that a new one does not
+# compile before each of them says what becomes of it. Flags of the C++ compiler; nvcc gets those that make sense for its host half in cmake/cuda.cmake.
 target_compile_options(redspine_options INTERFACE
-  $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wshadow;-Wconversion>)
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wshadow;-Wconversion;-Werror=switch>)
 target_link_libraries(redspine_options INTERFACE fmt::fmt Threads::Threads)
 # The instruction set, for a target whose property REDSPINE_INSTRUCTION_SET names no other.
 if(REDSPINE_PORTABLE)

@@ -3,13 +3,12 @@
 namespace redspine {
 namespace {
 
-HeadPartition local_heads(const ExecutionContext& execution, const ModelConfig& config) {
-  return partition_heads(config.num_heads, config.num_kv_heads, execution.tensor_axis().size(),
-                         execution.tensor_axis().rank());
+HeadPartition local_heads(const ModelConfig& config, TensorRank rank) {
+  return partition_heads(config.num_heads, config.num_kv_heads, rank.num_ranks, rank.rank);
 }
 
-HeadLayout head_layout(const ExecutionContext& execution, const ModelConfig& config) {
-  const HeadPartition heads = local_heads(execution, config);
+HeadLayout head_layout(const ModelConfig& config, TensorRank rank) {
+  const HeadPartition heads = local_heads(config, rank);
   return {.num_heads = heads.query_heads.size(),
           .num_kv_heads = heads.kv_heads.size(),
           .head_size = config.head_size(),
@@ -21,9 +20,8 @@ Range times(const Range& range, std::int64_t factor) {
   return {range.begin * factor, range.end * factor};
 }
 
-std::vector<OutputFeatures> qkv_features(const ExecutionContext& execution,
-                                         const ModelConfig& config, const std::string& name) {
-  const HeadPartition heads = local_heads(execution, config);
+std::vector<OutputFeatures> qkv_features(const ModelConfig& config, const HeadPartition& heads,
+                                         const std::string& name) {
   const std::int64_t head_size = config.head_size();
   const Range query = times(heads.query_heads, head_size);
   OutputFeatures key{.name = name + ".key",
@@ -46,21 +44,28 @@ std::vector<OutputFeatures> qkv_features(const ExecutionContext& execution,
 
 }  // namespace
 
+SelfAttention::Spec SelfAttention::spec(const ModelConfig& config, TensorRank rank,
+                                        const std::string& name) {
+  const HeadPartition heads = local_heads(config, rank);
+  const Bias bias = config.bias ? Bias::yes : Bias::no;
+  return {.qkv = column_linear("qkv", qkv_features(config, heads, name), config.hidden_size, bias),
+          .output = row_linear("attention output",
+                               {.name = name + ".output",
+                                .out_features = config.hidden_size,
+                                .in_features = config.num_heads * config.head_size(),
+                                .local_in = times(heads.query_heads, config.head_size()),
+                                .initial_std = residual_weight_std(config)},
+                               bias, rank.rank)};
+}
+
 SelfAttention::SelfAttention(ExecutionContext execution, ParameterStore& store,
                              const ModelConfig& config, const RopeTable* rope,
                              const std::string& name)
     : execution_(execution),
-      heads_(head_layout(execution, config)),
+      heads_(head_layout(config, execution.tensor_rank())),
       rope_(rope),
-      qkv_(execution, store, qkv_features(execution, config, name), config.hidden_size,
-           config.bias ? Bias::yes : Bias::no),
-      output_(execution, store,
-              {.name = name + ".output",
-               .out_features = config.hidden_size,
-               .in_features = config.num_heads * config.head_size(),
-               .local_in = times(local_heads(execution, config).query_heads, config.head_size()),
-               .initial_std = residual_weight_std(config)},
-              config.bias ? Bias::yes : Bias::no) {}
+      qkv_(execution, store, spec(config, execution.tensor_rank(), name).qkv),
+      output_(execution, store, spec(config, execution.tensor_rank(), name).output) {}
 
 SelfAttention::Saved SelfAttention::make_saved(std::int64_t batch, std::int64_t length) const {
   Device& device = execution_.device;

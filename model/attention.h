@@ -23,6 +23,12 @@ class SelfAttention {
     Tensor dcontext;
   };
 
+  struct Spec {
+    LinearSpec qkv;
+    LinearSpec output;
+  };
+  static Spec spec(const ModelConfig& config, TensorRank rank, const std::string& name);
+
   /// `rope` is null for learned positions, and outlives the layer otherwise.
   SelfAttention(ExecutionContext execution, ParameterStore& store, const ModelConfig& config,
                 const RopeTable* rope, const std::string& name);

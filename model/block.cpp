@@ -5,6 +5,12 @@
 namespace redspine {
 namespace {
 
+// What the layers of a block are called in it.
+constexpr const char* kNorm1 = "norm1";
+constexpr const char* kAttention = "attention";
+constexpr const char* kNorm2 = "norm2";
+constexpr const char* kMlp = "mlp";
+
 // The gradient of a branch whose output was dropped, then added to the residual stream.
 ConstTensorView dropped_gradient(Device& device, TensorView scratch, ConstTensorView dresidual,
                                  const DropoutKey& dropout) {
@@ -15,15 +21,34 @@ ConstTensorView dropped_gradient(Device& device, TensorView scratch, ConstTensor
 
 }  // namespace
 
+LayerSpec Block::spec(const ModelConfig& config, TensorRank rank) {
+  LayerSpec spec;
+  const auto add_norm = [&](const Norm::Spec& norm) {
+    spec.add(norm.weight);
+    spec.add(norm.bias);
+  };
+  add_norm(Norm::spec(config, rank, kNorm1));
+  const SelfAttention::Spec attention = SelfAttention::spec(config, rank, kAttention);
+  spec.add(attention.qkv);
+  spec.add(attention.output);
+  add_norm(Norm::spec(config, rank, kNorm2));
+  const Mlp::Spec mlp = Mlp::spec(config, rank, kMlp);
+  spec.add(mlp.up);
+  spec.add(mlp.down);
+  return spec;
+}
+
+std::string Block::prefix(std::int64_t layer) { return fmt::format("blocks.{}.", layer); }
+
 Block::Block(ExecutionContext execution, ParameterStore& store, const ModelConfig& config,
              const RopeTable* rope, std::int64_t layer)
     : execution_(execution),
       hidden_size_(config.hidden_size),
       layer_(layer),
-      norm1_(execution, store, config, fmt::format("blocks.{}.norm1", layer)),
-      attention_(execution, store, config, rope, fmt::format("blocks.{}.attention", layer)),
-      norm2_(execution, store, config, fmt::format("blocks.{}.norm2", layer)),
-      mlp_(execution, store, config, fmt::format("blocks.{}.mlp", layer)) {}
+      norm1_(execution, store, config, prefix(layer) + kNorm1),
+      attention_(execution, store, config, rope, prefix(layer) + kAttention),
+      norm2_(execution, store, config, prefix(layer) + kNorm2),
+      mlp_(execution, store, config, prefix(layer) + kMlp) {}
 
 Block::Saved Block::make_saved(std::int64_t batch, std::int64_t length) const {
   const Shape shape{batch, length, hidden_size_};

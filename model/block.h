@@ -30,6 +30,11 @@ class Block {
     Mlp::Scratch mlp;
   };
 
+  /// Without the name of the block before those of its parameters.
+  static LayerSpec spec(const ModelConfig& config, TensorRank rank);
+  /// What that name is: "blocks.3."
+  static std::string prefix(std::int64_t layer);
+
   Block(ExecutionContext execution, ParameterStore& store, const ModelConfig& config,
         const RopeTable* rope, std::int64_t layer);
 

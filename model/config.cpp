@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "parallel/partition.h"
 #include "tensor/value_checks.h"
 
 namespace redspine {
@@ -45,16 +44,23 @@ void validate_rope(ConfigProblems& problems, const RopeConfig& rope) {
   }
 }
 
-constexpr const char* kScalings[] = {"none", "linear", "ntk", "yarn", "llama3"};
-
 // A key that counts for some kinds of scaling alone.
 struct ScalingKey {
   const char* key;
   double value;
   double unset;
   std::vector<RopeScaling> kinds;
-  const char* kinds_text;
 };
+
+/// "linear, ntk or yarn"
+std::string one_of(const std::vector<RopeScaling>& kinds) {
+  std::string text;
+  for (std::size_t i = 0; i < kinds.size(); ++i) {
+    if (i > 0) text += i + 1 < kinds.size() ? ", " : " or ";
+    text += word_of(kinds[i]);
+  }
+  return text;
+}
 
 // A key that would do nothing was given in the belief that it does something. original_length is
 // left out: it says how long the model was, also where nothing asks.
@@ -65,49 +71,37 @@ void refuse_idle_rope_keys(ConfigProblems& problems, const ModelConfig& model) {
   const bool turns = model.position == Position::rope;
   if (!turns && rope.scaling != none) {
     problems.add("model.rope.scaling",
-                 "is given, but model.position is learned, so it would do nothing; legal: none, or "
-                 "model.position: rope");
+                 fmt::format("is given, but model.position is {}, so it would do nothing; legal: "
+                             "none, or model.position: rope",
+                             word_of(model.position)));
   }
   const ScalingKey keys[] = {
-      {"model.rope.theta", rope.theta, unset.theta, {none, linear, ntk, yarn, llama3}, ""},
-      {"model.rope.factor",
-       rope.factor,
-       unset.factor,
-       {linear, ntk, yarn, llama3},
-       "linear, ntk, yarn or llama3"},
-      {"model.rope.beta_fast", rope.beta_fast, unset.beta_fast, {yarn}, "yarn"},
-      {"model.rope.beta_slow", rope.beta_slow, unset.beta_slow, {yarn}, "yarn"},
-      {"model.rope.low_freq_factor",
-       rope.low_freq_factor,
-       unset.low_freq_factor,
-       {llama3},
-       "llama3"},
-      {"model.rope.high_freq_factor",
-       rope.high_freq_factor,
-       unset.high_freq_factor,
-       {llama3},
-       "llama3"},
+      {"model.rope.theta", rope.theta, unset.theta, {none, linear, ntk, yarn, llama3}},
+      {"model.rope.factor", rope.factor, unset.factor, {linear, ntk, yarn, llama3}},
+      {"model.rope.beta_fast", rope.beta_fast, unset.beta_fast, {yarn}},
+      {"model.rope.beta_slow", rope.beta_slow, unset.beta_slow, {yarn}},
+      {"model.rope.low_freq_factor", rope.low_freq_factor, unset.low_freq_factor, {llama3}},
+      {"model.rope.high_freq_factor", rope.high_freq_factor, unset.high_freq_factor, {llama3}},
   };
   const auto refuse = [&](const char* key, double value, const std::string& unset_text,
-                          const char* kinds) {
+                          const std::vector<RopeScaling>& kinds) {
     problems.add(key,
                  turns ? fmt::format("is {} but model.rope.scaling is {}, so it would do nothing; "
                                      "legal: {}, or a scaling of {}",
-                                     value, kScalings[static_cast<std::size_t>(rope.scaling)],
-                                     unset_text, kinds)
-                       : fmt::format("is {} but model.position is learned, so it would do nothing; "
+                                     value, word_of(rope.scaling), unset_text, one_of(kinds))
+                       : fmt::format("is {} but model.position is {}, so it would do nothing; "
                                      "legal: {}, or model.position: rope",
-                                     value, unset_text));
+                                     value, word_of(model.position), unset_text));
   };
   for (const ScalingKey& key : keys) {
     const bool counts =
         turns && std::find(key.kinds.begin(), key.kinds.end(), rope.scaling) != key.kinds.end();
     if (!counts && key.value != key.unset) {
-      refuse(key.key, key.value, fmt::format("{}", key.unset), key.kinds_text);
+      refuse(key.key, key.value, fmt::format("{}", key.unset), key.kinds);
     }
   }
   if (rope.attention_factor && !(turns && rope.scaling == yarn)) {
-    refuse("model.rope.attention_factor", *rope.attention_factor, "none", "yarn");
+    refuse("model.rope.attention_factor", *rope.attention_factor, "none", {yarn});
   }
 }
 
@@ -116,39 +110,19 @@ void refuse_idle_rope_keys(ConfigProblems& problems, const ModelConfig& model) {
 ModelConfig ModelConfig::preset(Family family) {
   ModelConfig config;
   config.family = family;
-  if (family == Family::llama) {
-    config.position = Position::rope;
-    config.norm = NormKind::rmsnorm;
-    config.activation = Activation::swiglu;
-    config.bias = false;
-    config.tie_embeddings = false;
+  switch (family) {
+    case Family::gpt2:
+      break;
+    case Family::llama:
+      config.position = Position::rope;
+      config.norm = NormKind::rmsnorm;
+      config.activation = Activation::swiglu;
+      config.bias = false;
+      config.tie_embeddings = false;
+      break;
   }
   config.ffn_size = default_ffn_size(family, config.hidden_size);
   return config;
-}
-
-std::int64_t ModelConfig::num_local_parameters(int tensor_size, int tensor_rank) const {
-  const HeadPartition heads = partition_heads(num_heads, num_kv_heads, tensor_size, tensor_rank);
-  const std::int64_t local_query = heads.query_heads.size() * head_size();
-  const std::int64_t local_kv = heads.kv_heads.size() * head_size();
-  const std::int64_t local_ffn = partition(ffn_size, tensor_size, tensor_rank).size();
-  const std::int64_t local_vocab = partition(vocab_size, tensor_size, tensor_rank).size();
-  const std::int64_t norm_size =
-      norm == NormKind::layernorm && bias ? 2 * hidden_size : hidden_size;
-  const std::int64_t num_wide = activation == Activation::swiglu ? 2 : 1;
-
-  std::int64_t block = 2 * norm_size;
-  block += 2 * hidden_size * (local_query + local_kv);  // query and output, key and value
-  block += (num_wide + 1) * hidden_size * local_ffn;
-  if (bias) {
-    block += local_query + 2 * local_kv + num_wide * local_ffn;
-    block += 2 * hidden_size;  // of the two projections back to the residual stream
-  }
-
-  std::int64_t outside = norm_size + local_vocab * hidden_size;
-  if (!tie_embeddings) outside += local_vocab * hidden_size;
-  if (position == Position::learned) outside += max_sequence_length * hidden_size;
-  return num_layers * block + outside;
 }
 
 void ModelConfig::validate(ConfigProblems& problems) const {
@@ -191,10 +165,15 @@ void ModelConfig::validate(ConfigProblems& problems) const {
 }
 
 std::int64_t default_ffn_size(Family family, std::int64_t hidden_size) {
-  if (family == Family::gpt2) return 4 * hidden_size;
   constexpr std::int64_t kMultiple = 256;
   const std::int64_t two_thirds = (8 * hidden_size + 2) / 3;
-  return (two_thirds + kMultiple - 1) / kMultiple * kMultiple;
+  switch (family) {
+    case Family::gpt2:
+      return 4 * hidden_size;
+    case Family::llama:
+      return (two_thirds + kMultiple - 1) / kMultiple * kMultiple;
+  }
+  __builtin_unreachable();
 }
 
 }  // namespace redspine

@@ -8,14 +8,51 @@
 #include <cstdint>
 #include <optional>
 
+#include "tensor/enum_words.h"
 #include "tensor/error.h"
 
 namespace redspine {
 
 enum class Family { gpt2, llama };
+template <>
+inline constexpr auto kEnumWords<Family> = std::to_array<EnumWord<Family>>({
+    {Family::gpt2, "gpt2"},
+    {Family::llama, "llama"},
+});
+
 enum class Position { learned, rope };
+template <>
+inline constexpr auto kEnumWords<Position> = std::to_array<EnumWord<Position>>({
+    {Position::learned, "learned"},
+    {Position::rope, "rope"},
+});
+
 enum class NormKind { layernorm, rmsnorm };
+template <>
+inline constexpr auto kEnumWords<NormKind> = std::to_array<EnumWord<NormKind>>({
+    {NormKind::layernorm, "layernorm"},
+    {NormKind::rmsnorm, "rmsnorm"},
+});
+
 enum class Activation { gelu_tanh, gelu, swiglu };
+template <>
+inline constexpr auto kEnumWords<Activation> = std::to_array<EnumWord<Activation>>({
+    {Activation::gelu_tanh, "gelu_tanh", {"gelu_new", "gelu_pytorch_tanh"}},
+    {Activation::gelu, "gelu", {"gelu"}},
+    {Activation::swiglu, "swiglu", {"silu"}},  // of the gate
+});
+
+/// Whether the MLP has a gate, a third matrix, whose activation is multiplied with what `up` gives.
+constexpr bool is_gated(Activation activation) {
+  switch (activation) {
+    case Activation::gelu_tanh:
+    case Activation::gelu:
+      return false;
+    case Activation::swiglu:
+      return true;
+  }
+  __builtin_unreachable();
+}
 
 /// Ways to reach beyond the length that the rotary frequencies were trained at.
 enum class RopeScaling {
@@ -25,6 +62,14 @@ enum class RopeScaling {
   yarn,    // arXiv 2309.00071
   llama3,  // the frequency bands of Llama 3.1
 };
+template <>
+inline constexpr auto kEnumWords<RopeScaling> = std::to_array<EnumWord<RopeScaling>>({
+    {RopeScaling::none, "none", {"default"}},
+    {RopeScaling::linear, "linear", {"linear"}},
+    {RopeScaling::ntk, "ntk"},  // nothing but another rope_theta there
+    {RopeScaling::yarn, "yarn", {"yarn"}},
+    {RopeScaling::llama3, "llama3", {"llama3"}},
+});
 
 /// Rotary positions. A value that would do nothing is a problem where it is not the default.
 struct RopeConfig {
@@ -61,10 +106,6 @@ struct ModelConfig {
   static ModelConfig preset(Family family);
 
   std::int64_t head_size() const { return hidden_size / num_heads; }
-  /// Trainable numbers, exactly: a tied embedding counts once, padding does not count.
-  std::int64_t num_parameters() const { return num_local_parameters(1, 0); }
-  /// Those that one rank of the tensor axis holds; what is replicated counts on each.
-  std::int64_t num_local_parameters(int tensor_size, int tensor_rank) const;
 
   /// Adds what is wrong with this section, under full keys ("model.num_heads").
   void validate(ConfigProblems& problems) const;

@@ -3,37 +3,38 @@
 #include "model/linear.h"
 
 namespace redspine {
-namespace {
 
-ParameterStack& declare_weight(ParameterStore& store, const ModelConfig& config, Range rows) {
-  ParameterSpec spec =
-      sharded_parameter("embedding.weight", {config.vocab_size, config.hidden_size}, 0, rows);
-  spec.initial_std = weight_std();
-  return store.declare({spec});
+Range local_vocabulary(const ModelConfig& config, TensorRank rank) {
+  return rank.share(config.vocab_size);
 }
 
-ParameterStack* declare_position(ParameterStore& store, const ModelConfig& config,
-                                 int tensor_rank) {
-  if (config.position != Position::learned) return nullptr;
-  ParameterSpec spec = replicated_parameter(
-      "position.weight", {config.max_sequence_length, config.hidden_size}, tensor_rank);
+ParameterSpec vocabulary_matrix(const ModelConfig& config, TensorRank rank, std::string name) {
+  ParameterSpec spec = sharded_parameter(std::move(name), {config.vocab_size, config.hidden_size},
+                                         0, local_vocabulary(config, rank));
   spec.initial_std = weight_std();
-  return &store.declare({spec});
+  return spec;
 }
 
-}  // namespace
-
-Range local_vocabulary(const ExecutionContext& execution, const ModelConfig& config) {
-  return partition(config.vocab_size, execution.tensor_axis().size(),
-                   execution.tensor_axis().rank());
+TokenEmbedding::Spec TokenEmbedding::spec(const ModelConfig& config, TensorRank rank) {
+  Spec spec{.weight = {vocabulary_matrix(config, rank, "embedding.weight")}, .position = {}};
+  switch (config.position) {
+    case Position::learned:
+      spec.position = {replicated_parameter(
+          "position.weight", {config.max_sequence_length, config.hidden_size}, rank.rank)};
+      spec.position.front().initial_std = weight_std();
+      break;
+    case Position::rope:
+      break;
+  }
+  return spec;
 }
 
 TokenEmbedding::TokenEmbedding(ExecutionContext execution, ParameterStore& store,
                                const ModelConfig& config)
     : execution_(execution),
-      rows_(local_vocabulary(execution, config)),
-      weight_(declare_weight(store, config, rows_)),
-      position_(declare_position(store, config, execution.tensor_axis().rank())) {}
+      rows_(local_vocabulary(config, execution.tensor_rank())),
+      weight_(store.declare(spec(config, execution.tensor_rank()).weight)),
+      position_(store.declare_if_any(spec(config, execution.tensor_rank()).position)) {}
 
 void TokenEmbedding::forward(TensorView out_BTD, ConstTensorView tokens_BT,
                              const DropoutKey& dropout) const {

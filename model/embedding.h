@@ -9,10 +9,19 @@
 namespace redspine {
 
 /// The vocabulary rows that a tensor rank holds. Any vocabulary size, no padding.
-Range local_vocabulary(const ExecutionContext& execution, const ModelConfig& config);
+Range local_vocabulary(const ModelConfig& config, TensorRank rank);
+
+/// A matrix with a row for each word of the vocabulary, split like it.
+ParameterSpec vocabulary_matrix(const ModelConfig& config, TensorRank rank, std::string name);
 
 class TokenEmbedding {
  public:
+  struct Spec {
+    std::vector<ParameterSpec> weight;
+    std::vector<ParameterSpec> position;  // or none
+  };
+  static Spec spec(const ModelConfig& config, TensorRank rank);
+
   TokenEmbedding(ExecutionContext execution, ParameterStore& store, const ModelConfig& config);
 
   /// The weights [v, D], for a head that is tied to them.

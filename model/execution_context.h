@@ -1,6 +1,7 @@
 // What every layer is built with: where it runs, and with whom it shares its work.
 #pragma once
 
+#include "model/parameters.h"
 #include "parallel/mesh/process_mesh.h"
 #include "tensor/ops.h"
 #include "tensor/philox.h"
@@ -13,6 +14,9 @@ struct ExecutionContext {
   DType dtype = DType::f32;  // of activations and of the weights they meet: f32 or bf16
 
   Communicator& tensor_axis() const { return mesh.along(Axis::tensor); }
+  TensorRank tensor_rank() const {
+    return {.num_ranks = tensor_axis().size(), .rank = tensor_axis().rank()};
+  }
 
   /// Reduces `x` over the tensor axis and makes the compute stream wait for the result.
   void all_reduce_over_tensor(TensorView x, ReduceOp op) const {

@@ -1,20 +1,26 @@
 #include "model/gpt.h"
 
 #include "model/initialize.h"
+#include "model/model_spec.h"
 
 namespace redspine {
 namespace {
 
 RopeTable rope_table(const ModelConfig& config, MicroBatchShape shape, Device& device) {
-  if (config.position != Position::rope) return {};
-  return make_rope_table(device, config, shape.sequence_length);
+  switch (config.position) {
+    case Position::learned:
+      return {};
+    case Position::rope:
+      return make_rope_table(device, config, shape.sequence_length);
+  }
+  __builtin_unreachable();
 }
 
 std::vector<Block> make_blocks(ExecutionContext execution, ParameterStore& store,
                                const ModelConfig& config, const RopeTable& rope) {
   std::vector<Block> blocks;
   blocks.reserve(static_cast<std::size_t>(config.num_layers));
-  const RopeTable* used_rope = config.position == Position::rope ? &rope : nullptr;
+  const RopeTable* used_rope = rope.cos.count() > 0 ? &rope : nullptr;
   for (std::int64_t layer = 0; layer < config.num_layers; ++layer) {
     blocks.emplace_back(execution, store.begin_bucket(), config, used_rope, layer);
   }
@@ -32,7 +38,7 @@ Gpt::Gpt(const ModelConfig& config, MicroBatchShape shape, std::uint64_t seed,
       rope_(rope_table(config, shape, execution.device)),
       embedding_(execution, store_.begin_bucket(), config),
       blocks_(make_blocks(execution, store_, config, rope_)),
-      final_norm_(execution, store_.begin_bucket(), config, "final_norm"),
+      final_norm_(execution, store_.begin_bucket(), config, kFinalNorm),
       head_(execution, store_, config, embedding_) {
   Device& device = execution.device;
   const DType dtype = execution.dtype;

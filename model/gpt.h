@@ -53,7 +53,7 @@ class Gpt {
   /// The same of one row of the B*T alone, [1, v].
   void row_logits(TensorView logits_1v, const MicroBatch& batch, std::int64_t row);
   /// The vocabulary range of those columns.
-  Range logits_columns() const { return local_vocabulary(execution_, config_); }
+  Range logits_columns() const { return local_vocabulary(config_, execution_.tensor_rank()); }
 
  private:
   DropoutSource dropout_of(const MicroBatch& batch, float probability) const;

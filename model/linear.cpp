@@ -14,53 +14,6 @@ void add_weight_gradients(Device& device, ParameterStack& weight, ParameterStack
                                   .update = weight.take_update()});
 }
 
-ParameterStack& declare_column_weight(ParameterStore& store,
-                                      const std::vector<OutputFeatures>& parts,
-                                      std::int64_t in_features) {
-  std::vector<ParameterSpec> specs;
-  specs.reserve(parts.size());
-  for (const OutputFeatures& part : parts) {
-    specs.push_back({.name = part.name + ".weight",
-                     .global_shape = {part.num_global, in_features},
-                     .sharded_dim = 0,
-                     .local = part.local,
-                     .owned = part.owned,
-                     .local_gradient = part.local_gradient,
-                     .initial_std = weight_std()});
-  }
-  return store.declare(std::move(specs));
-}
-
-ParameterStack* declare_column_bias(ParameterStore& store, const std::vector<OutputFeatures>& parts,
-                                    Bias bias) {
-  if (bias == Bias::no) return nullptr;
-  std::vector<ParameterSpec> specs;
-  specs.reserve(parts.size());
-  for (const OutputFeatures& part : parts) {
-    specs.push_back({.name = part.name + ".bias",
-                     .global_shape = {part.num_global},
-                     .sharded_dim = 0,
-                     .local = part.local,
-                     .owned = part.owned,
-                     .local_gradient = part.local_gradient});
-  }
-  return &store.declare(std::move(specs));
-}
-
-ParameterStack& declare_row_weight(ParameterStore& store, const RowLinear::Options& options) {
-  ParameterSpec spec = sharded_parameter(
-      options.name + ".weight", {options.out_features, options.in_features}, 1, options.local_in);
-  spec.initial_std = options.initial_std;
-  return store.declare({spec});
-}
-
-ParameterStack* declare_row_bias(ParameterStore& store, const RowLinear::Options& options,
-                                 Bias bias, int tensor_rank) {
-  if (bias == Bias::no) return nullptr;
-  return &store.declare(
-      {replicated_parameter(options.name + ".bias", {options.out_features}, tensor_rank)});
-}
-
 }  // namespace
 
 float weight_std() { return 0.02F; }
@@ -69,12 +22,64 @@ float residual_weight_std(const ModelConfig& config) {
   return weight_std() / std::sqrt(2.0F * static_cast<float>(config.num_layers));
 }
 
+std::int64_t LinearSpec::out_features() const {
+  std::int64_t rows = 0;
+  for (const ParameterSpec& part : weight) rows += part.local_shape()[0];
+  return rows;
+}
+
+LinearSpec column_linear(std::string product, const std::vector<OutputFeatures>& parts,
+                         std::int64_t in_features, Bias bias) {
+  LinearSpec spec{.product = std::move(product), .weight = {}, .bias = {}};
+  for (const OutputFeatures& part : parts) {
+    ParameterSpec parameter{.name = part.name + ".weight",
+                            .global_shape = {part.num_global, in_features},
+                            .sharded_dim = 0,
+                            .local = part.local,
+                            .owned = part.owned,
+                            .local_gradient = part.local_gradient,
+                            .initial_std = weight_std()};
+    spec.weight.push_back(parameter);
+    if (bias == Bias::no) continue;
+    parameter.name = part.name + ".bias";
+    parameter.global_shape = {part.num_global};
+    parameter.initial_std = 0.0F;
+    spec.bias.push_back(parameter);
+  }
+  return spec;
+}
+
+LinearSpec row_linear(std::string product, const InputFeatures& features, Bias bias,
+                      int tensor_rank) {
+  LinearSpec spec{.product = std::move(product), .weight = {}, .bias = {}};
+  spec.weight = {sharded_parameter(features.name + ".weight",
+                                   {features.out_features, features.in_features}, 1,
+                                   features.local_in)};
+  spec.weight.front().initial_std = features.initial_std;
+  if (bias == Bias::yes) {
+    spec.bias = {
+        replicated_parameter(features.name + ".bias", {features.out_features}, tensor_rank)};
+  }
+  return spec;
+}
+
+void LayerSpec::add(const std::vector<ParameterSpec>& more) {
+  parameters.insert(parameters.end(), more.begin(), more.end());
+}
+
+void LayerSpec::add(const LinearSpec& linear) {
+  for (std::size_t i = 0; i < linear.weight.size(); ++i) {
+    parameters.push_back(linear.weight[i]);
+    if (!linear.bias.empty()) parameters.push_back(linear.bias[i]);
+  }
+  products.push_back(linear);
+}
+
 ColumnLinear::ColumnLinear(ExecutionContext execution, ParameterStore& store,
-                           const std::vector<OutputFeatures>& parts, std::int64_t in_features,
-                           Bias bias)
+                           const LinearSpec& spec)
     : execution_(execution),
-      weight_(declare_column_weight(store, parts, in_features)),
-      bias_(declare_column_bias(store, parts, bias)) {}
+      weight_(store.declare(spec.weight)),
+      bias_(store.declare_if_any(spec.bias)) {}
 
 void ColumnLinear::forward(TensorView out_No, ConstTensorView x_ND) const {
   ops::run(execution_.device, Matmul{.out = out_No,
@@ -102,11 +107,10 @@ void ColumnLinear::backward(TensorView dx_ND, ConstTensorView dout_No, ConstTens
   device.order(Stream::activations, Stream::compute);
 }
 
-RowLinear::RowLinear(ExecutionContext execution, ParameterStore& store, const Options& options,
-                     Bias bias)
+RowLinear::RowLinear(ExecutionContext execution, ParameterStore& store, const LinearSpec& spec)
     : execution_(execution),
-      weight_(declare_row_weight(store, options)),
-      bias_(declare_row_bias(store, options, bias, execution.tensor_axis().rank())) {}
+      weight_(store.declare(spec.weight)),
+      bias_(store.declare_if_any(spec.bias)) {}
 
 void RowLinear::forward(TensorView out_ND, ConstTensorView x_Ni) const {
   // One rank's summand carries the bias, so that the sum holds it once.

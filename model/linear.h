@@ -33,11 +33,34 @@ struct OutputFeatures {
   LocalGradient local_gradient = LocalGradient::complete;
 };
 
+/// What a linear layer declares, all that its one product is made of. Everything that is counted of
+/// a model (parameters, FLOPs, shapes of products, stored tensors) is derived from specs.
+struct LinearSpec {
+  std::string product;                // what reports call it: "up"
+  std::vector<ParameterSpec> weight;  // [out, in] each, stacked
+  std::vector<ParameterSpec> bias;    // [out] of each of the weights, stacked; or none at all
+
+  /// On this rank.
+  std::int64_t in_features() const { return weight.front().local_shape()[1]; }
+  std::int64_t out_features() const;
+};
+
+/// `parts` are computed by one product; their features lie side by side in the output.
+LinearSpec column_linear(std::string product, const std::vector<OutputFeatures>& parts,
+                         std::int64_t in_features, Bias bias);
+
+/// What a layer, or some of them, declare.
+struct LayerSpec {
+  std::vector<ParameterSpec> parameters;  // in the order of the network; a bias after its weight
+  std::vector<LinearSpec> products;       // the matrix products with parameters
+
+  void add(const std::vector<ParameterSpec>& more);
+  void add(const LinearSpec& linear);
+};
+
 class ColumnLinear {
  public:
-  /// `parts` are computed by one product; their features lie side by side in the output.
-  ColumnLinear(ExecutionContext execution, ParameterStore& store,
-               const std::vector<OutputFeatures>& parts, std::int64_t in_features, Bias bias);
+  ColumnLinear(ExecutionContext execution, ParameterStore& store, const LinearSpec& spec);
 
   /// out_No = x W^T + b, written.
   void forward(TensorView out_No, ConstTensorView x_ND) const;
@@ -59,16 +82,20 @@ class ColumnLinear {
   ParameterStack* bias_;  // null for none
 };
 
+/// Some input features of a RowLinear on this rank, and its outputs, which are whole.
+struct InputFeatures {
+  std::string name;  // as above
+  std::int64_t out_features;
+  std::int64_t in_features;  // over all ranks
+  Range local_in;
+  float initial_std;
+};
+LinearSpec row_linear(std::string product, const InputFeatures& features, Bias bias,
+                      int tensor_rank);
+
 class RowLinear {
  public:
-  struct Options {
-    std::string name;
-    std::int64_t out_features;
-    std::int64_t in_features;  // over all ranks
-    Range local_in;
-    float initial_std;
-  };
-  RowLinear(ExecutionContext execution, ParameterStore& store, const Options& options, Bias bias);
+  RowLinear(ExecutionContext execution, ParameterStore& store, const LinearSpec& spec);
 
   /// out_ND = b + sum over ranks of x W^T; written.
   void forward(TensorView out_ND, ConstTensorView x_Ni) const;

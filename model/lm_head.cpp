@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "model/linear.h"
-
 namespace redspine {
 namespace {
 
@@ -14,15 +12,6 @@ std::int64_t logits_per_chunk(const Device& device) {
 }
 constexpr std::int64_t kMinRowsPerChunk = 64;
 
-ParameterStack& head_weight(ParameterStore& store, const ModelConfig& config, Range columns,
-                            const TokenEmbedding& embedding) {
-  if (config.tie_embeddings) return embedding.weight();
-  ParameterSpec spec =
-      sharded_parameter("head.weight", {config.vocab_size, config.hidden_size}, 0, columns);
-  spec.initial_std = weight_std();
-  return store.declare({spec});
-}
-
 }  // namespace
 
 std::int64_t head_chunk_rows(const Device& device, std::int64_t vocab_size, std::int64_t num_rows) {
@@ -31,11 +20,25 @@ std::int64_t head_chunk_rows(const Device& device, std::int64_t vocab_size, std:
   return (num_rows + num_chunks - 1) / num_chunks;
 }
 
+LayerSpec LmHead::spec(const ModelConfig& config, TensorRank rank) {
+  LayerSpec spec;
+  if (config.tie_embeddings) {
+    spec.products = {
+        {.product = "head", .weight = TokenEmbedding::spec(config, rank).weight, .bias = {}}};
+  } else {
+    spec.add(LinearSpec{
+        .product = "head", .weight = {vocabulary_matrix(config, rank, "head.weight")}, .bias = {}});
+  }
+  return spec;
+}
+
 LmHead::LmHead(ExecutionContext execution, ParameterStore& store, const ModelConfig& config,
                const TokenEmbedding& embedding)
     : execution_(execution),
-      columns_(local_vocabulary(execution, config)),
-      weight_(head_weight(store, config, columns_, embedding)),
+      columns_(local_vocabulary(config, execution.tensor_rank())),
+      weight_(config.tie_embeddings
+                  ? embedding.weight()
+                  : store.declare(spec(config, execution.tensor_rank()).parameters)),
       vocab_size_(config.vocab_size),
       chunk_rows_(0) {}
 

@@ -6,6 +6,7 @@
 #include "model/config.h"
 #include "model/embedding.h"
 #include "model/execution_context.h"
+#include "model/linear.h"
 #include "model/parameters.h"
 
 namespace redspine {
@@ -15,6 +16,9 @@ std::int64_t head_chunk_rows(const Device& device, std::int64_t vocab_size, std:
 
 class LmHead {
  public:
+  /// The product is there always, its weight among the parameters only where it is not tied.
+  static LayerSpec spec(const ModelConfig& config, TensorRank rank);
+
   /// Tied: uses the weights of `embedding`, which outlives the head.
   LmHead(ExecutionContext execution, ParameterStore& store, const ModelConfig& config,
          const TokenEmbedding& embedding);

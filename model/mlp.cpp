@@ -1,47 +1,59 @@
 #include "model/mlp.h"
 
+#include <fmt/format.h>
+
 namespace redspine {
 namespace {
 
-Range local_features(const ExecutionContext& execution, const ModelConfig& config) {
-  return partition(config.ffn_size, execution.tensor_axis().size(), execution.tensor_axis().rank());
-}
-
-std::vector<OutputFeatures> up_features(const ExecutionContext& execution,
-                                        const ModelConfig& config, const std::string& name) {
-  const Range local = local_features(execution, config);
+std::vector<OutputFeatures> up_features(const ModelConfig& config, const Range& local,
+                                        const std::string& name) {
   const OutputFeatures up{
       .name = name + ".up", .num_global = config.ffn_size, .local = local, .owned = local};
-  if (config.activation != Activation::swiglu) return {up};
+  if (!is_gated(config.activation)) return {up};
   OutputFeatures gate = up;
   gate.name = name + ".gate";
   return {gate, up};
 }
 
+// Of the activations that the product before them computes as well.
 GeluKind gelu_kind(Activation activation) {
-  return activation == Activation::gelu_tanh ? GeluKind::tanh : GeluKind::exact;
+  switch (activation) {
+    case Activation::gelu_tanh:
+      return GeluKind::tanh;
+    case Activation::gelu:
+      return GeluKind::exact;
+    case Activation::swiglu:
+      break;
+  }
+  throw Error(fmt::format("{} is no GELU", word_of(activation)));
 }
 
 }  // namespace
+
+Mlp::Spec Mlp::spec(const ModelConfig& config, TensorRank rank, const std::string& name) {
+  const Range local = rank.share(config.ffn_size);
+  const Bias bias = config.bias ? Bias::yes : Bias::no;
+  return {.up = column_linear("up", up_features(config, local, name), config.hidden_size, bias),
+          .down = row_linear("down",
+                             {.name = name + ".down",
+                              .out_features = config.hidden_size,
+                              .in_features = config.ffn_size,
+                              .local_in = local,
+                              .initial_std = residual_weight_std(config)},
+                             bias, rank.rank)};
+}
 
 Mlp::Mlp(ExecutionContext execution, ParameterStore& store, const ModelConfig& config,
          const std::string& name)
     : execution_(execution),
       activation_(config.activation),
-      num_local_features_(local_features(execution, config).size()),
-      up_(execution, store, up_features(execution, config, name), config.hidden_size,
-          config.bias ? Bias::yes : Bias::no),
-      down_(execution, store,
-            {.name = name + ".down",
-             .out_features = config.hidden_size,
-             .in_features = config.ffn_size,
-             .local_in = local_features(execution, config),
-             .initial_std = residual_weight_std(config)},
-            config.bias ? Bias::yes : Bias::no) {}
+      num_local_features_(execution.tensor_rank().share(config.ffn_size).size()),
+      up_(execution, store, spec(config, execution.tensor_rank(), name).up),
+      down_(execution, store, spec(config, execution.tensor_rank(), name).down) {}
 
 Mlp::Saved Mlp::make_saved(std::int64_t batch, std::int64_t length) const {
   const std::int64_t up_size =
-      activation_ == Activation::swiglu ? 2 * num_local_features_ : num_local_features_;
+      is_gated(activation_) ? 2 * num_local_features_ : num_local_features_;
   Device& device = execution_.device;
   const DType dtype = execution_.dtype;
   return {.up_BTf = Tensor(device, dtype, {batch, length, up_size}),
@@ -51,31 +63,40 @@ Mlp::Saved Mlp::make_saved(std::int64_t batch, std::int64_t length) const {
 Mlp::Scratch Mlp::make_scratch(std::int64_t batch, std::int64_t length) const {
   Saved like = make_saved(batch, length);
   Scratch scratch{.dup_BTf = std::move(like.up_BTf), .dhidden_BTf = {}};
-  if (activation_ == Activation::swiglu) scratch.dhidden_BTf = std::move(like.hidden_BTf);
+  if (is_gated(activation_)) scratch.dhidden_BTf = std::move(like.hidden_BTf);
   return scratch;
 }
 
 void Mlp::forward(TensorView out_BTD, ConstTensorView x_BTD, const Saved& saved) const {
-  if (activation_ == Activation::swiglu) {
-    up_.forward(saved.up_BTf, x_BTD);
-    ops::run(execution_.device, Swiglu{.out = saved.hidden_BTf, .gate_up = saved.up_BTf});
-  } else {
-    up_.forward_gelu(
-        {.gelu_No = saved.hidden_BTf, .x_No = saved.up_BTf, .kind = gelu_kind(activation_)}, x_BTD);
+  switch (activation_) {
+    case Activation::gelu_tanh:
+    case Activation::gelu:
+      up_.forward_gelu(
+          {.gelu_No = saved.hidden_BTf, .x_No = saved.up_BTf, .kind = gelu_kind(activation_)},
+          x_BTD);
+      break;
+    case Activation::swiglu:
+      up_.forward(saved.up_BTf, x_BTD);
+      ops::run(execution_.device, Swiglu{.out = saved.hidden_BTf, .gate_up = saved.up_BTf});
+      break;
   }
   down_.forward(out_BTD, saved.hidden_BTf);
 }
 
 void Mlp::backward(const Backward& gradients, const Saved& saved, const Scratch& scratch) const {
-  if (activation_ == Activation::swiglu) {
-    down_.backward(scratch.dhidden_BTf, gradients.dout_BTD, saved.hidden_BTf);
-    ops::run(execution_.device, SwigluBackward{.dgate_up = scratch.dup_BTf,
-                                               .dout = scratch.dhidden_BTf,
-                                               .gate_up = saved.up_BTf});
-  } else {
-    down_.backward_gelu(
-        {.dx_Ni = scratch.dup_BTf, .x_Ni = saved.up_BTf, .kind = gelu_kind(activation_)},
-        gradients.dout_BTD, saved.hidden_BTf);
+  switch (activation_) {
+    case Activation::gelu_tanh:
+    case Activation::gelu:
+      down_.backward_gelu(
+          {.dx_Ni = scratch.dup_BTf, .x_Ni = saved.up_BTf, .kind = gelu_kind(activation_)},
+          gradients.dout_BTD, saved.hidden_BTf);
+      break;
+    case Activation::swiglu:
+      down_.backward(scratch.dhidden_BTf, gradients.dout_BTD, saved.hidden_BTf);
+      ops::run(execution_.device, SwigluBackward{.dgate_up = scratch.dup_BTf,
+                                                 .dout = scratch.dhidden_BTf,
+                                                 .gate_up = saved.up_BTf});
+      break;
   }
   up_.backward(gradients.dx_BTD, scratch.dup_BTf, gradients.x_BTD);
 }

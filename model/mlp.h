@@ -22,6 +22,12 @@ class Mlp {
     Tensor dhidden_BTf;  // SwiGLU only
   };
 
+  struct Spec {
+    LinearSpec up;  // gated: the gate's features before them
+    LinearSpec down;
+  };
+  static Spec spec(const ModelConfig& config, TensorRank rank, const std::string& name);
+
   Mlp(ExecutionContext execution, ParameterStore& store, const ModelConfig& config,
       const std::string& name);
 

@@ -3,77 +3,88 @@
 namespace redspine {
 namespace {
 
-ParameterStack& declare_weight(ParameterStore& store, const std::string& name, std::int64_t size,
-                               int tensor_rank) {
-  ParameterSpec spec = replicated_parameter(name + ".weight", {size}, tensor_rank);
-  spec.initial_mean = 1.0F;
-  spec.read_as = ReadAs::f32;
-  return store.declare({spec});
-}
-
-ParameterStack* declare_bias(ParameterStore& store, const std::string& name,
-                             const ModelConfig& config, int tensor_rank) {
-  if (config.norm == NormKind::rmsnorm || !config.bias) return nullptr;
-  ParameterSpec spec = replicated_parameter(name + ".bias", {config.hidden_size}, tensor_rank);
-  spec.read_as = ReadAs::f32;
-  return &store.declare({spec});
+// Whether the rows are centred: by their mean before, and by a bias after.
+bool has_mean(NormKind kind) {
+  switch (kind) {
+    case NormKind::layernorm:
+      return true;
+    case NormKind::rmsnorm:
+      return false;
+  }
+  __builtin_unreachable();
 }
 
 }  // namespace
+
+Norm::Spec Norm::spec(const ModelConfig& config, TensorRank rank, const std::string& name) {
+  ParameterSpec weight = replicated_parameter(name + ".weight", {config.hidden_size}, rank.rank);
+  weight.initial_mean = 1.0F;
+  weight.read_as = ReadAs::f32;
+  if (!has_mean(config.norm) || !config.bias) return {.weight = {weight}, .bias = {}};
+  ParameterSpec bias = replicated_parameter(name + ".bias", {config.hidden_size}, rank.rank);
+  bias.read_as = ReadAs::f32;
+  return {.weight = {weight}, .bias = {bias}};
+}
 
 Norm::Norm(ExecutionContext execution, ParameterStore& store, const ModelConfig& config,
            const std::string& name)
     : device_(execution.device),
       kind_(config.norm),
       epsilon_(static_cast<float>(config.norm_epsilon)),
-      weight_(declare_weight(store, name, config.hidden_size, execution.tensor_axis().rank())),
-      bias_(declare_bias(store, name, config, execution.tensor_axis().rank())) {}
+      weight_(store.declare(spec(config, execution.tensor_rank(), name).weight)),
+      bias_(store.declare_if_any(spec(config, execution.tensor_rank(), name).bias)) {}
 
 Norm::Saved Norm::make_saved(std::int64_t num_rows) const {
   Saved saved;
-  if (kind_ == NormKind::layernorm) saved.mean_N = Tensor(device_, DType::f32, {num_rows});
+  if (has_mean(kind_)) saved.mean_N = Tensor(device_, DType::f32, {num_rows});
   saved.rstd_N = Tensor(device_, DType::f32, {num_rows});
   return saved;
 }
 
 void Norm::forward(TensorView out_ND, const Input& in, const Saved& saved) const {
-  if (kind_ == NormKind::rmsnorm) {
-    ops::run(device_, RmsNorm{.out = out_ND,
-                              .rstd = saved.rstd_N,
-                              .x = in.x_ND,
-                              .residual = in.residual_ND,
-                              .weight = weight_.value,
-                              .epsilon = epsilon_});
-  } else {
-    ops::run(device_, LayerNorm{.out = out_ND,
-                                .mean = saved.mean_N,
+  switch (kind_) {
+    case NormKind::layernorm:
+      ops::run(device_, LayerNorm{.out = out_ND,
+                                  .mean = saved.mean_N,
+                                  .rstd = saved.rstd_N,
+                                  .x = in.x_ND,
+                                  .residual = in.residual_ND,
+                                  .weight = weight_.value,
+                                  .bias = value_or_none(bias_),
+                                  .epsilon = epsilon_});
+      break;
+    case NormKind::rmsnorm:
+      ops::run(device_, RmsNorm{.out = out_ND,
                                 .rstd = saved.rstd_N,
                                 .x = in.x_ND,
                                 .residual = in.residual_ND,
                                 .weight = weight_.value,
-                                .bias = value_or_none(bias_),
                                 .epsilon = epsilon_});
+      break;
   }
 }
 
 void Norm::backward(TensorView dx_ND, ConstTensorView dout_ND, ConstTensorView x_ND,
                     const Saved& saved) const {
-  if (kind_ == NormKind::rmsnorm) {
-    ops::run(device_, RmsNormBackward{.dx = dx_ND,
-                                      .dweight = weight_.gradient_to_add_to(device_),
-                                      .dout = dout_ND,
-                                      .x = x_ND,
-                                      .rstd = saved.rstd_N,
-                                      .weight = weight_.value});
-  } else {
-    ops::run(device_, LayerNormBackward{.dx = dx_ND,
+  switch (kind_) {
+    case NormKind::layernorm:
+      ops::run(device_, LayerNormBackward{.dx = dx_ND,
+                                          .dweight = weight_.gradient_to_add_to(device_),
+                                          .dbias = gradient_or_none(device_, bias_),
+                                          .dout = dout_ND,
+                                          .x = x_ND,
+                                          .mean = saved.mean_N,
+                                          .rstd = saved.rstd_N,
+                                          .weight = weight_.value});
+      break;
+    case NormKind::rmsnorm:
+      ops::run(device_, RmsNormBackward{.dx = dx_ND,
                                         .dweight = weight_.gradient_to_add_to(device_),
-                                        .dbias = gradient_or_none(device_, bias_),
                                         .dout = dout_ND,
                                         .x = x_ND,
-                                        .mean = saved.mean_N,
                                         .rstd = saved.rstd_N,
                                         .weight = weight_.value});
+      break;
   }
 }
 

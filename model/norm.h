@@ -18,6 +18,12 @@ class Norm {
     Tensor rstd_N;
   };
 
+  struct Spec {
+    std::vector<ParameterSpec> weight;
+    std::vector<ParameterSpec> bias;  // or none
+  };
+  static Spec spec(const ModelConfig& config, TensorRank rank, const std::string& name);
+
   Norm(ExecutionContext execution, ParameterStore& store, const ModelConfig& config,
        const std::string& name);
 

@@ -17,6 +17,14 @@
 
 namespace redspine {
 
+/// A rank's place on the tensor axis, from which the shares that it holds follow.
+struct TensorRank {
+  int num_ranks = 1;
+  int rank = 0;
+
+  Range share(std::int64_t count) const { return partition(count, num_ranks, rank); }
+};
+
 /// What a tensor rank's gradient of the parameter is after the backward pass.
 enum class LocalGradient {
   complete,  // the whole gradient of the rows that it holds
@@ -87,6 +95,10 @@ class ParameterStore {
   /// along dim 0, agree in their other dim and are read in one type. The reference stays valid; its
   /// views are set by allocate().
   ParameterStack& declare(std::vector<ParameterSpec> specs);
+  /// The same; null for none.
+  ParameterStack* declare_if_any(std::vector<ParameterSpec> specs) {
+    return specs.empty() ? nullptr : &declare(std::move(specs));
+  }
   /// Makes the buffers, zeroed, and sets all views, for activations of `dtype` (f32 or bf16). Once,
   /// after the last declare().
   void allocate(Device& device, DType dtype = DType::f32);

@@ -14,12 +14,13 @@ void ParallelConfig::validate(ConfigProblems& problems) const {
   }
   if (optimizer != OptimizerPlacement::replicated) {
     problems.add("parallel.optimizer",
-                 "is sharded, which is not in this version; legal here: replicated");
+                 fmt::format("is {}, which is not in this version; legal here: replicated",
+                             word_of(optimizer)));
   }
   if (recompute != Recompute::none) {
     problems.add("parallel.recompute",
                  fmt::format("is {}, but recomputation is not in this version; legal here: none",
-                             recompute == Recompute::block ? "block" : "attention"));
+                             word_of(recompute)));
   }
 }
 

@@ -6,14 +6,27 @@
 
 #include <cstdint>
 
+#include "tensor/enum_words.h"
 #include "tensor/error.h"
 
 namespace redspine {
 
 /// Where the optimizer's moments and master weights lie.
 enum class OptimizerPlacement { replicated, sharded };
+template <>
+inline constexpr auto kEnumWords<OptimizerPlacement> = std::to_array<EnumWord<OptimizerPlacement>>({
+    {OptimizerPlacement::replicated, "replicated"},
+    {OptimizerPlacement::sharded, "sharded"},
+});
+
 /// What the backward pass computes again instead of keeping.
 enum class Recompute { none, attention, block };
+template <>
+inline constexpr auto kEnumWords<Recompute> = std::to_array<EnumWord<Recompute>>({
+    {Recompute::none, "none"},
+    {Recompute::attention, "attention"},
+    {Recompute::block, "block"},
+});
 
 /// What carries collectives on device memory.
 enum class CollectiveBackend {
@@ -21,6 +34,12 @@ enum class CollectiveBackend {
   nccl,       // from GPU to GPU
   mpi,        // through host memory, which also serves ranks that share a GPU
 };
+template <>
+inline constexpr auto kEnumWords<CollectiveBackend> = std::to_array<EnumWord<CollectiveBackend>>({
+    {CollectiveBackend::automatic, "auto"},
+    {CollectiveBackend::nccl, "nccl"},
+    {CollectiveBackend::mpi, "mpi"},
+});
 
 struct ParallelConfig {
   std::int64_t tensor = 1;  // ranks that share one model; data = world size / tensor

@@ -10,6 +10,7 @@
 #include "data/config.h"
 #include "model/config.h"
 #include "parallel/config.h"
+#include "tensor/enum_words.h"
 #include "tensor/error.h"
 #include "tensor/view.h"
 #include "trainer/optimizer/config.h"
@@ -17,11 +18,29 @@
 namespace redspine {
 
 enum class DeviceChoice { automatic, cpu, cuda };
+template <>
+inline constexpr auto kEnumWords<DeviceChoice> = std::to_array<EnumWord<DeviceChoice>>({
+    {DeviceChoice::automatic, "auto"},
+    {DeviceChoice::cpu, "cpu"},
+    {DeviceChoice::cuda, "cuda"},
+});
+
 enum class Precision { fp32, bf16 };  // of activations, and of the weights that they meet
+template <>
+inline constexpr auto kEnumWords<Precision> = std::to_array<EnumWord<Precision>>({
+    {Precision::fp32, "fp32"},
+    {Precision::bf16, "bf16"},
+});
 
 /// The type of the activations.
-inline DType dtype_of(Precision precision) {
-  return precision == Precision::bf16 ? DType::bf16 : DType::f32;
+constexpr DType dtype_of(Precision precision) {
+  switch (precision) {
+    case Precision::fp32:
+      return DType::f32;
+    case Precision::bf16:
+      return DType::bf16;
+  }
+  __builtin_unreachable();
 }
 
 struct RunConfig {

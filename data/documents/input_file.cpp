@@ -55,9 +55,14 @@ std::unique_ptr<InputFile> InputFile::open(const std::string& path) {
       }
       return open_zip(File::open(path, ""));
     }
-    default:
+    case ContentKind::text:
+    case ContentKind::gzip:
+    case ContentKind::zstd:
+    case ContentKind::xz:
+    case ContentKind::bzip2:
       return std::make_unique<SingleFile>(std::move(content.reader));
   }
+  __builtin_unreachable();
 }
 
 }  // namespace redspine

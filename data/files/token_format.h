@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "tensor/enum_words.h"
+
 namespace redspine {
 
 /// How token ids lie in a file; token_file.h describes each.
@@ -15,6 +17,14 @@ enum class TokenFormat {
   raw_u16,    // nothing but little-endian 16-bit ids
   raw_u32,    // nothing but little-endian 32-bit ids
 };
+template <>
+inline constexpr auto kEnumWords<TokenFormat> = std::to_array<EnumWord<TokenFormat>>({
+    {TokenFormat::automatic, "auto"},
+    {TokenFormat::megatron, "megatron"},
+    {TokenFormat::llmc, "llmc"},
+    {TokenFormat::raw_u16, "raw_u16"},
+    {TokenFormat::raw_u32, "raw_u32"},
+});
 
 enum class TokenType { u8, i8, i16, i32, i64, u16, u32 };
 

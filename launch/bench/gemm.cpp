@@ -4,7 +4,7 @@
 
 #include "launch/bench/rounds.h"
 #include "model/lm_head.h"
-#include "parallel/partition.h"
+#include "model/model_spec.h"
 #include "tensor/blas_library.h"
 #include "tensor/ops.h"
 #include "tensor/tensor.h"
@@ -14,24 +14,18 @@ namespace {
 
 constexpr int kNumRounds = 5;
 
-struct Layer {
-  const char* name;
-  std::int64_t in_features;
-  std::int64_t out_features;
-};
-
-void add_layer(std::vector<Product>& products, const Layer& layer, std::int64_t rows,
-               double count) {
+void add_products(std::vector<Product>& products, const LinearSpec& layer, std::int64_t rows,
+                  double count) {
   constexpr std::pair<ProductKind, const char*> kKinds[] = {
       {ProductKind::forward, "forward"},
       {ProductKind::input_gradient, "input gradient"},
       {ProductKind::weight_gradient, "weight gradient"}};
   for (const auto& [kind, name] : kKinds) {
-    products.push_back({.name = fmt::format("{} {}", layer.name, name),
+    products.push_back({.name = fmt::format("{} {}", layer.product, name),
                         .kind = kind,
                         .rows = rows,
-                        .in_features = layer.in_features,
-                        .out_features = layer.out_features,
+                        .in_features = layer.in_features(),
+                        .out_features = layer.out_features(),
                         .count = count});
   }
 }
@@ -57,26 +51,18 @@ ProductRate measure_both(const Product& product, Device& device, const Op& op) {
 
 }  // namespace
 
-std::vector<Product> products_of(const Config& config, const Device& device, int tensor_size,
-                                 int tensor_rank) {
-  const ModelConfig& model = config.model;
+std::vector<Product> products_of(const Config& config, const Device& device, TensorRank rank) {
+  const ModelSpec model = model_spec(config.model, rank);
   const std::int64_t rows = config.batch.micro_batch_size * config.batch.sequence_length;
-  const HeadPartition heads =
-      partition_heads(model.num_heads, model.num_kv_heads, tensor_size, tensor_rank);
-  const std::int64_t query = heads.query_heads.size() * model.head_size();
-  const std::int64_t qkv = query + 2 * heads.kv_heads.size() * model.head_size();
-  const std::int64_t ffn = partition(model.ffn_size, tensor_size, tensor_rank).size();
-  const std::int64_t up = model.activation == Activation::swiglu ? 2 * ffn : ffn;
-  const std::int64_t vocabulary = partition(model.vocab_size, tensor_size, tensor_rank).size();
-  const std::int64_t chunk_rows = head_chunk_rows(device, model.vocab_size, rows);
-  const auto num_layers = static_cast<double>(model.num_layers);
+  const std::int64_t chunk_rows = head_chunk_rows(device, config.model.vocab_size, rows);
   std::vector<Product> products;
-  add_layer(products, {"qkv", model.hidden_size, qkv}, rows, num_layers);
-  add_layer(products, {"attention output", query, model.hidden_size}, rows, num_layers);
-  add_layer(products, {"up", model.hidden_size, up}, rows, num_layers);
-  add_layer(products, {"down", ffn, model.hidden_size}, rows, num_layers);
-  add_layer(products, {"head", model.hidden_size, vocabulary}, chunk_rows,
-            static_cast<double>(rows) / static_cast<double>(chunk_rows));
+  for (const LinearSpec& layer : model.block.products) {
+    add_products(products, layer, rows, static_cast<double>(model.num_blocks));
+  }
+  for (const LinearSpec& layer : model.head.products) {
+    add_products(products, layer, chunk_rows,
+                 static_cast<double>(rows) / static_cast<double>(chunk_rows));
+  }
   return products;
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "model/parameters.h"
 #include "tensor/device.h"
 #include "trainer/config.h"
 
@@ -35,9 +36,8 @@ struct ProductRate {
   double best() const { return std::max(flops_per_second, library_flops_per_second); }
 };
 
-/// Every product of a micro-batch, as tensor rank `tensor_rank` of `tensor_size` computes it.
-std::vector<Product> products_of(const Config& config, const Device& device, int tensor_size,
-                                 int tensor_rank);
+/// Every product of a micro-batch with parameters, as `rank` of the tensor axis computes it.
+std::vector<Product> products_of(const Config& config, const Device& device, TensorRank rank);
 
 /// Rows of square matrices large enough for the device to be at its best.
 std::int64_t square_size(const Device& device);

@@ -5,7 +5,9 @@
 #include <ctime>
 
 #include "launch/bench/rounds.h"
+#include "model/embedding.h"
 #include "model/flops.h"
+#include "model/model_spec.h"
 
 namespace redspine {
 namespace {
@@ -50,7 +52,7 @@ void add_steps(StepResult& result, Trainer& trainer, Device& device, std::int64_
 StepFloor step_floor(const Config& config, const ProcessGroup& world,
                      const std::vector<ProductRate>& products, const StreamRates& streams) {
   const int tensor_size = static_cast<int>(config.parallel.tensor);
-  const int tensor_rank = world.rank() % tensor_size;
+  const TensorRank rank{.num_ranks = tensor_size, .rank = world.rank() % tensor_size};
   const auto num_micro_batches = static_cast<double>(config.num_accumulation_steps(world.size()));
   const auto rows =
       static_cast<double>(config.batch.micro_batch_size * config.batch.sequence_length);
@@ -65,14 +67,11 @@ StepFloor step_floor(const Config& config, const ProcessGroup& world,
   const double attention_flops =
       7.0 * rows * (length + 1.0) *
       static_cast<double>(config.model.hidden_size * config.model.num_layers) / tensor_size;
-  const auto vocabulary =
-      static_cast<double>(partition(config.model.vocab_size, tensor_size, tensor_rank).size());
+  const auto vocabulary = static_cast<double>(local_vocabulary(config.model, rank).size());
   return {.products = products_seconds,
           .attention = num_micro_batches * attention_flops / square_rate,
           .optimizer =
-              28.0 *
-              static_cast<double>(config.model.num_local_parameters(tensor_size, tensor_rank)) /
-              streams.best(),
+              28.0 * static_cast<double>(num_local_parameters(config.model, rank)) / streams.best(),
           .logits = num_micro_batches * 4.0 * 4.0 * rows * vocabulary / streams.best()};
 }
 
@@ -84,7 +83,7 @@ StepResult measure_steps(const StepBench& bench, const ProcessGroup& world, Devi
   const int tensor_size = static_cast<int>(config.parallel.tensor);
   const auto timed = make_timed_device(
       device, times,
-      partition(config.model.vocab_size, tensor_size, world.rank() % tensor_size).size());
+      local_vocabulary(config.model, {tensor_size, world.rank() % tensor_size}).size());
   const bool is_blocking = device.kind() == DeviceKind::cpu;
   Device& used = is_blocking ? *timed : device;
   const std::int64_t used_before = device.used_bytes();

@@ -19,6 +19,7 @@
 #include "launch/config/config_file.h"
 #include "launch/job/job.h"
 #include "launch/run/device_choice.h"
+#include "model/model_spec.h"
 #include "parallel/mesh/choose_communicator.h"
 #include "tensor/blas_library.h"
 
@@ -117,7 +118,7 @@ Results measure_parts(const Options& options, RunData& data, const ProcessGroup&
   }
   if (options.has("gemm") || has_floor) {
     for (const Product& product :
-         products_of(config, device, tensor_size, world.rank() % tensor_size)) {
+         products_of(config, device, {tensor_size, world.rank() % tensor_size})) {
       results.products.push_back(measure(product, device, dtype_of(config.run.precision)));
     }
   }
@@ -135,10 +136,6 @@ Results measure_parts(const Options& options, RunData& data, const ProcessGroup&
     results.floor = step_floor(config, world, results.products, *results.streams);
   }
   return results;
-}
-
-const char* name_of(CollectiveBackend carrier) {
-  return carrier == CollectiveBackend::nccl ? "nccl" : "mpi";
 }
 
 const char* name_of_axis(Axis axis) { return axis == Axis::data ? "data" : "tensor"; }
@@ -185,8 +182,8 @@ Json to_json(const Options& options, const Results& results, const Device& devic
                {"device", device.description()},
                {"ranks", world_size},
                {"tensor", config.parallel.tensor},
-               {"precision", config.run.precision == Precision::bf16 ? "bf16" : "fp32"},
-               {"parameters", config.model.num_parameters()},
+               {"precision", word_of(config.run.precision)},
+               {"parameters", num_parameters(config.model)},
                {"sequence_length", config.batch.sequence_length},
                {"micro_batch_size", config.batch.micro_batch_size},
                {"global_batch_size", config.batch.global_batch_size}};
@@ -204,7 +201,7 @@ Json to_json(const Options& options, const Results& results, const Device& devic
     line["copy_gigabytes_per_second"] = results.streams->copy * 1e-9;
     line["adamw_gigabytes_per_second"] = results.streams->adamw * 1e-9;
   }
-  if (options.has("collectives")) line["carrier"] = name_of(results.carrier);
+  if (options.has("collectives")) line["carrier"] = word_of(results.carrier);
   for (const CollectiveTime& time : results.collectives) {
     line["collectives"].push_back({{"axis", name_of_axis(time.axis)},
                                    {"bytes", time.bytes},
@@ -237,7 +234,7 @@ void show_products(const Results& results) {
 
 void show_collectives(const Results& results) {
   std::vector<std::vector<std::string>> rows = {
-      {name_of(results.carrier), "bytes", "ms", "GB/s", "x copy", "x exchange"}};
+      {std::string(word_of(results.carrier)), "bytes", "ms", "GB/s", "x copy", "x exchange"}};
   for (const CollectiveTime& time : results.collectives) {
     rows.push_back({name_of_axis(time.axis), fmt::format("{}", time.bytes),
                     fmt::format("{:.3f}", time.seconds * 1e3),

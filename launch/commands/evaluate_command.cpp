@@ -1,6 +1,7 @@
 // redspine evaluate: how well a checkpoint predicts a text, by all ranks of the job together.
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
@@ -40,7 +41,7 @@ po::options_description make_options() {
       ("data", po::value<std::string>(),
        "token file, Megatron prefix, or a glob of them in quotes")  //
       ("format", po::value<std::string>()->default_value("auto"),
-       "auto | megatron | llmc | raw_u16 | raw_u32")  //
+       fmt::format("{}", fmt::join(words_of<TokenFormat>(), " | ")).c_str())  //
       ("sequence-length", po::value<std::int64_t>(),
        "tokens that are predicted from one another; without it, as in training")  //
       ("batch-size", po::value<std::int64_t>(),

@@ -46,9 +46,13 @@ const char* name_of(TokenFormat format) {
       return "Megatron pair";
     case TokenFormat::llmc:
       return "llm.c file";
-    default:
+    case TokenFormat::raw_u16:
+    case TokenFormat::raw_u32:
       return "headerless file";
+    case TokenFormat::automatic:
+      break;  // no open file is that
   }
+  __builtin_unreachable();
 }
 
 void inspect(const TokenFile& file, const std::string& name, const Tokenizer* tokenizer) {

@@ -2,6 +2,7 @@
 // token files. data/ does the work.
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -65,7 +66,8 @@ po::options_description make_options() {
       ("verify", po::value<std::string>(),
        "PATH of token files: check all of their index and ids; exit code 1 if anything is wrong")(
           "token-format", po::value<std::string>()->default_value("auto"),
-          "with --inspect and --verify: auto | megatron | llmc | raw_u16 | raw_u32")  //
+          fmt::format("with --inspect and --verify: {}", fmt::join(words_of<TokenFormat>(), " | "))
+              .c_str())  //
       ("help", "this text");
   return options;
 }
@@ -156,15 +158,16 @@ void check_combination(const po::variables_map& values) {
   problems.throw_if_any();
 }
 
+TokenFormat read_token_format(const po::variables_map& values) {
+  std::vector<std::pair<std::string, TokenFormat>> choices;
+  for (const auto& word : enum_words<TokenFormat>()) choices.emplace_back(word.text, word.value);
+  return choose<TokenFormat>(values, "token-format", choices);
+}
+
 int look_into_files(const po::variables_map& values) {
   const std::string option = values.contains("verify") ? "verify" : "inspect";
   const TokenFileSet files{.path = values[option].as<std::string>(),
-                           .format = choose<TokenFormat>(values, "token-format",
-                                                         {{"auto", TokenFormat::automatic},
-                                                          {"megatron", TokenFormat::megatron},
-                                                          {"llmc", TokenFormat::llmc},
-                                                          {"raw_u16", TokenFormat::raw_u16},
-                                                          {"raw_u32", TokenFormat::raw_u32}}),
+                           .format = read_token_format(values),
                            .option = "--" + option};
   std::unique_ptr<Tokenizer> tokenizer;
   if (values.contains("tokenizer")) {

@@ -2,72 +2,17 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <utility>
 
 #include "data/tokenizer/utf8.h"
+#include "tensor/enum_words.h"
 
 namespace redspine {
 namespace {
 
-// The words of each enumeration, in the order of its enumerators.
-template <class Enum>
-struct Words;
-
-template <>
-struct Words<DeviceChoice> {
-  static constexpr std::array<std::string_view, 3> kAll = {"auto", "cpu", "cuda"};
-};
-template <>
-struct Words<Precision> {
-  static constexpr std::array<std::string_view, 2> kAll = {"fp32", "bf16"};
-};
-template <>
-struct Words<CollectiveBackend> {
-  static constexpr std::array<std::string_view, 3> kAll = {"auto", "nccl", "mpi"};
-};
-template <>
-struct Words<Family> {
-  static constexpr std::array<std::string_view, 2> kAll = {"gpt2", "llama"};
-};
-template <>
-struct Words<Position> {
-  static constexpr std::array<std::string_view, 2> kAll = {"learned", "rope"};
-};
-template <>
-struct Words<RopeScaling> {
-  static constexpr std::array<std::string_view, 5> kAll = {"none", "linear", "ntk", "yarn",
-                                                           "llama3"};
-};
-template <>
-struct Words<NormKind> {
-  static constexpr std::array<std::string_view, 2> kAll = {"layernorm", "rmsnorm"};
-};
-template <>
-struct Words<Activation> {
-  static constexpr std::array<std::string_view, 3> kAll = {"gelu_tanh", "gelu", "swiglu"};
-};
-template <>
-struct Words<TokenFormat> {
-  static constexpr std::array<std::string_view, 5> kAll = {"auto", "megatron", "llmc", "raw_u16",
-                                                           "raw_u32"};
-};
-template <>
-struct Words<OptimizerPlacement> {
-  static constexpr std::array<std::string_view, 2> kAll = {"replicated", "sharded"};
-};
-template <>
-struct Words<Recompute> {
-  static constexpr std::array<std::string_view, 3> kAll = {"none", "attention", "block"};
-};
-template <>
-struct Words<ScheduleKind> {
-  static constexpr std::array<std::string_view, 4> kAll = {"constant", "linear", "cosine", "wsd"};
-};
-
 template <class Enum>
 Choice choice(Enum& value) {
-  return {.words = Words<Enum>::kAll,
+  return {.words = words_of<Enum>(),
           .get = [&value] { return static_cast<std::size_t>(value); },
           .set = [&value](std::size_t index) { value = static_cast<Enum>(index); }};
 }

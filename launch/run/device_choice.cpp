@@ -16,19 +16,28 @@ namespace {
 
 namespace po = boost::program_options;
 
-// The keys of a run that are options of other commands.
-struct Option {
-  const char* name;
-  const char* otherwise;
-  const char* legal;
-};
-constexpr Option kOptions[] = {{"device", "auto", "auto | cpu | cuda"},
-                               {"precision", "fp32", "fp32 | bf16"},
-                               {"collectives", "auto", "auto | nccl | mpi"}};
+// The keys of `run` that are options of other commands.
+constexpr const char* kOptions[] = {"device", "precision", "collectives"};
+
+/// action(option, value) for each of them.
+template <class Action>
+void for_each_option(Config& config, const Action& action) {
+  for (const Field& field : fields_of(config)) {
+    for (const char* const option : kOptions) {
+      if (field.key == fmt::format("run.{}", option)) action(option, field.value);
+    }
+  }
+}
 
 DeviceKind choose_kind(const ProcessGroup& world, DeviceChoice choice) {
-  if (choice == DeviceChoice::cpu) return DeviceKind::cpu;
-  if (choice == DeviceChoice::cuda) return DeviceKind::cuda;
+  switch (choice) {
+    case DeviceChoice::cpu:
+      return DeviceKind::cpu;
+    case DeviceChoice::cuda:
+      return DeviceKind::cuda;
+    case DeviceChoice::automatic:
+      break;
+  }
   std::vector<std::string> without;
   const std::vector<std::string> hosts =
       world.all_gather(num_cuda_devices() > 0 ? "" : ProcessGroup::host_name());
@@ -45,10 +54,10 @@ DeviceKind choose_kind(const ProcessGroup& world, DeviceChoice choice) {
 
 /// `text` with the names of options in place of the keys that they gave.
 std::string with_option_names(std::string text) {
-  for (const Option& option : kOptions) {
-    const std::string key = std::string("run.") + option.name;
+  for (const char* const option : kOptions) {
+    const std::string key = std::string("run.") + option;
     for (std::size_t at = 0; (at = text.find(key, at)) != std::string::npos;) {
-      text.replace(at, key.size(), std::string("--") + option.name);
+      text.replace(at, key.size(), std::string("--") + option);
     }
   }
   return text;
@@ -104,22 +113,21 @@ std::unique_ptr<Device> agree_on_device(const MpiSession& session, const Effecti
 }
 
 void add_device_options(po::options_description& options) {
-  for (const Option& option : kOptions) {
-    options.add_options()(option.name, po::value<std::string>()->default_value(option.otherwise),
-                          option.legal);
-  }
+  Config config;
+  for_each_option(config, [&](const char* option, const FieldValue& value) {
+    options.add_options()(
+        option, po::value<std::string>()->default_value(text_of(value)),
+        fmt::format("{}", fmt::join(std::get<Choice>(value).words, " | ")).c_str());
+  });
 }
 
 RunConfig read_device_options(const po::variables_map& values) {
   Config config;
   ConfigProblems problems;
-  for (const Field& field : fields_of(config)) {
-    for (const Option& option : kOptions) {
-      if (field.key != std::string("run.") + option.name) continue;
-      const auto problem = store({.text = values[option.name].as<std::string>()}, field.value);
-      if (problem) problems.add(with_option_names(field.key), *problem);
-    }
-  }
+  for_each_option(config, [&](const char* option, const FieldValue& value) {
+    const auto problem = store({.text = values[option].as<std::string>()}, value);
+    if (problem) problems.add(fmt::format("--{}", option), *problem);
+  });
   problems.throw_if_any();
   with_option_names_in_problems([&] {
     config.run.validate(problems);

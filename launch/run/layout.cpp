@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "model/model_spec.h"
 #include "tensor/printable.h"
 
 namespace redspine {
@@ -37,10 +38,10 @@ std::string describe_layout(const Config& config, const std::vector<std::string>
                             const std::vector<int>& num_threads) {
   const int world_size = static_cast<int>(hosts.size());
   const int tensor_size = static_cast<int>(config.parallel.tensor);
-  std::int64_t least = config.model.num_parameters();
+  std::int64_t least = num_parameters(config.model);
   std::int64_t most = 0;
   for (int rank = 0; rank < tensor_size; ++rank) {
-    const std::int64_t local = config.model.num_local_parameters(tensor_size, rank);
+    const std::int64_t local = num_local_parameters(config.model, {tensor_size, rank});
     least = std::min(least, local);
     most = std::max(most, local);
   }
@@ -50,7 +51,7 @@ std::string describe_layout(const Config& config, const std::vector<std::string>
          fmt::format(
              "  parameters: {} in total, {} per rank\n"
              "  per step: {} of {} = {} x {} x {}\n",
-             config.model.num_parameters(), span_text(least, most),
+             num_parameters(config.model), span_text(least, most),
              counted(config.batch.global_batch_size, "sequence"),
              counted(config.batch.sequence_length, "token"),
              counted(config.num_data_ranks(world_size), "data rank"),

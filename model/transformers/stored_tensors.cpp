@@ -4,182 +4,110 @@
 
 #include <algorithm>
 #include <cassert>
+#include <iterator>
 #include <utility>
 
+#include "model/block.h"
+#include "model/model_spec.h"
 #include "tensor/transpose_square.h"
 
 namespace redspine {
 namespace {
 
-struct NamedShape {
-  std::string name;
-  Shape shape;
+// A module of ours, without the name of its block, and what a family calls it. Several of ours
+// under one name lie side by side in its columns.
+struct StoredName {
+  std::string_view own;
+  std::string_view stored;
+  Orientation of_matrix = Orientation::as_is;
 };
 
-// The names of one family for the parts of a block, and for what is around the blocks.
-struct Names {
-  const char* block;
-  const char* norm1;
-  const char* output;
-  const char* norm2;
-  const char* gate;
-  const char* up;
-  const char* down;
-  const char* embedding;
-  const char* position;
-  const char* final_norm;
-  const char* head;
+constexpr StoredName kGpt2Names[] = {
+    {"embedding", "transformer.wte"},
+    {"position", "transformer.wpe"},
+    {"norm1", "ln_1"},
+    {"attention.query", "attn.c_attn", Orientation::transposed},
+    {"attention.key", "attn.c_attn", Orientation::transposed},
+    {"attention.value", "attn.c_attn", Orientation::transposed},
+    {"attention.output", "attn.c_proj", Orientation::transposed},
+    {"norm2", "ln_2"},
+    {"mlp.up", "mlp.c_fc", Orientation::transposed},
+    {"mlp.down", "mlp.c_proj", Orientation::transposed},
+    {"final_norm", "transformer.ln_f"},
+    {"head", "lm_head"},
+};
+constexpr StoredName kLlamaNames[] = {
+    {"embedding", "model.embed_tokens"},
+    {"norm1", "input_layernorm"},
+    {"attention.query", "self_attn.q_proj"},
+    {"attention.key", "self_attn.k_proj"},
+    {"attention.value", "self_attn.v_proj"},
+    {"attention.output", "self_attn.o_proj"},
+    {"norm2", "post_attention_layernorm"},
+    {"mlp.gate", "mlp.gate_proj"},
+    {"mlp.up", "mlp.up_proj"},
+    {"mlp.down", "mlp.down_proj"},
+    {"final_norm", "model.norm"},
+    {"head", "lm_head"},
 };
 
-constexpr Names kGpt2Names = {.block = "transformer.h",
-                              .norm1 = "ln_1",
-                              .output = "attn.c_proj",
-                              .norm2 = "ln_2",
-                              .gate = "",
-                              .up = "mlp.c_fc",
-                              .down = "mlp.c_proj",
-                              .embedding = "transformer.wte",
-                              .position = "transformer.wpe",
-                              .final_norm = "transformer.ln_f",
-                              .head = "lm_head"};
-constexpr Names kLlamaNames = {.block = "model.layers",
-                               .norm1 = "input_layernorm",
-                               .output = "self_attn.o_proj",
-                               .norm2 = "post_attention_layernorm",
-                               .gate = "mlp.gate_proj",
-                               .up = "mlp.up_proj",
-                               .down = "mlp.down_proj",
-                               .embedding = "model.embed_tokens",
-                               .position = "",
-                               .final_norm = "model.norm",
-                               .head = "lm_head"};
-constexpr Names kOwnNames = {.block = "blocks",
-                             .norm1 = "norm1",
-                             .output = "attention.output",
-                             .norm2 = "norm2",
-                             .gate = "mlp.gate",
-                             .up = "mlp.up",
-                             .down = "mlp.down",
-                             .embedding = "embedding",
-                             .position = "position",
-                             .final_norm = "final_norm",
-                             .head = "head"};
+// How one family stores what a model declares.
+struct Naming {
+  std::span<const StoredName> modules;  // none: each under its own name, as it is
+  const char* block;                    // before the number of a block
+};
 
-const Names& names_of(StoredFamily family) {
+Naming naming_of(StoredFamily family) {
   switch (family) {
     case StoredFamily::gpt2:
-      return kGpt2Names;
+      return {kGpt2Names, "transformer.h"};
     case StoredFamily::llama:
-      return kLlamaNames;
+      return {kLlamaNames, "model.layers"};
     case StoredFamily::redspine:
-      break;
+      return {{}, "blocks"};
   }
-  return kOwnNames;
+  __builtin_unreachable();
 }
 
-// Lists the stored tensors of a model in the order of the network.
-class Listing {
- public:
-  explicit Listing(const ModelConfig& config)
-      : config_(config), family_(stored_family(config)), names_(names_of(family_)) {}
+StoredName stored_name(const Naming& naming, std::string_view module) {
+  if (naming.modules.empty()) return {module, module};
+  const auto found = std::find_if(naming.modules.begin(), naming.modules.end(),
+                                  [&](const StoredName& name) { return name.own == module; });
+  if (found == naming.modules.end()) throw Error(fmt::format("{} has no stored name", module));
+  return *found;
+}
 
-  std::vector<StoredTensor> list() {
-    const std::int64_t hidden = config_.hidden_size;
-    add_plain(names_.embedding, "embedding", {config_.vocab_size, hidden});
-    if (config_.position == Position::learned) {
-      add_plain(names_.position, "position", {config_.max_sequence_length, hidden});
+// Lays a parameter beside the parts that the tensor has.
+void add_part(StoredTensor& tensor, const ParameterSpec& parameter) {
+  const Shape& shape = parameter.global_shape;
+  const bool is_transposed = tensor.orientation == Orientation::transposed;
+  const std::int64_t begin = tensor.parts.empty() ? 0 : tensor.num_columns();
+  const std::int64_t end = begin + (is_transposed ? shape[0] : shape[shape.rank() - 1]);
+  tensor.shape = shape.rank() == 1 ? Shape{end} : Shape{is_transposed ? shape[1] : shape[0], end};
+  tensor.parts.push_back({parameter.name, shape, {begin, end}});
+}
+
+std::vector<StoredTensor> stored_layer(const LayerSpec& layer, const Naming& naming) {
+  std::vector<StoredTensor> tensors;
+  for (const ParameterSpec& parameter : layer.parameters) {
+    const std::string_view own = parameter.name;
+    const std::size_t dot = own.rfind('.');
+    const StoredName module = stored_name(naming, own.substr(0, dot));
+    const std::string name = fmt::format("{}{}", module.stored, own.substr(dot));
+    auto tensor = std::find_if(tensors.begin(), tensors.end(),
+                               [&](const StoredTensor& other) { return other.name == name; });
+    if (tensor == tensors.end()) {
+      const bool is_matrix = parameter.global_shape.rank() == 2;
+      tensors.push_back({.name = name,
+                         .shape = {0},
+                         .orientation = is_matrix ? module.of_matrix : Orientation::as_is,
+                         .parts = {}});
+      tensor = std::prev(tensors.end());
     }
-    for (std::int64_t layer = 0; layer < config_.num_layers; ++layer) add_block(layer);
-    add_norm(names_.final_norm, "final_norm");
-    if (!config_.tie_embeddings) {
-      add_plain(names_.head, "head", {config_.vocab_size, hidden});
-    }
-    return std::move(tensors_);
+    add_part(*tensor, parameter);
   }
-
- private:
-  void add_block(std::int64_t layer) {
-    const std::string theirs = fmt::format("{}.{}.", names_.block, layer);
-    const std::string ours = fmt::format("blocks.{}.", layer);
-    const std::int64_t hidden = config_.hidden_size;
-    add_norm(theirs + names_.norm1, ours + "norm1");
-    add_attention(theirs, ours + "attention.");
-    add_linear(theirs + names_.output, {{ours + "attention.output", {hidden, hidden}}});
-    add_norm(theirs + names_.norm2, ours + "norm2");
-    const Shape wide{config_.ffn_size, hidden};
-    if (config_.activation == Activation::swiglu) {
-      add_linear(theirs + names_.gate, {{ours + "mlp.gate", wide}});
-    }
-    add_linear(theirs + names_.up, {{ours + "mlp.up", wide}});
-    add_linear(theirs + names_.down, {{ours + "mlp.down", {hidden, config_.ffn_size}}});
-  }
-
-  void add_attention(const std::string& theirs, const std::string& ours) {
-    const std::int64_t hidden = config_.hidden_size;
-    const Shape kv{config_.num_kv_heads * config_.head_size(), hidden};
-    const NamedShape query{ours + "query", {hidden, hidden}};
-    const NamedShape key{ours + "key", kv};
-    const NamedShape value{ours + "value", kv};
-    if (family_ == StoredFamily::gpt2) {
-      add_linear(theirs + "attn.c_attn", {query, key, value});
-      return;
-    }
-    const bool is_llama = family_ == StoredFamily::llama;
-    for (const auto& [part, llama] : {std::pair{query, "self_attn.q_proj"},
-                                      {key, "self_attn.k_proj"},
-                                      {value, "self_attn.v_proj"}}) {
-      add_linear(is_llama ? theirs + llama : part.name, {part});
-    }
-  }
-
-  // One matrix for all of `linears`, side by side in the stored columns, and the same of biases.
-  void add_linear(const std::string& name, const std::vector<NamedShape>& linears) {
-    std::vector<NamedShape> weights;
-    std::vector<NamedShape> biases;
-    for (const NamedShape& linear : linears) {
-      weights.push_back({linear.name + ".weight", linear.shape});
-      biases.push_back({linear.name + ".bias", {linear.shape[0]}});
-    }
-    add(name + ".weight", weights,
-        family_ == StoredFamily::gpt2 ? Orientation::transposed : Orientation::as_is);
-    if (config_.bias) add(name + ".bias", biases, Orientation::as_is);
-  }
-
-  void add_norm(const std::string& name, const std::string& ours) {
-    add(name + ".weight", {{ours + ".weight", {config_.hidden_size}}}, Orientation::as_is);
-    if (config_.norm == NormKind::layernorm && config_.bias) {
-      add(name + ".bias", {{ours + ".bias", {config_.hidden_size}}}, Orientation::as_is);
-    }
-  }
-
-  void add_plain(const std::string& name, const std::string& ours, Shape shape) {
-    add(name + ".weight", {{ours + ".weight", shape}}, Orientation::as_is);
-  }
-
-  void add(std::string name, const std::vector<NamedShape>& parameters, Orientation orientation) {
-    const auto columns_of = [&](const Shape& shape) {
-      return orientation == Orientation::transposed ? shape[0] : shape[shape.rank() - 1];
-    };
-    std::vector<StoredPart> parts;
-    std::int64_t end = 0;
-    for (const NamedShape& parameter : parameters) {
-      const std::int64_t begin = end;
-      end += columns_of(parameter.shape);
-      parts.push_back({parameter.name, parameter.shape, {begin, end}});
-    }
-    const Shape& first = parameters.front().shape;
-    Shape shape{end};
-    if (first.rank() == 2) {
-      shape = {orientation == Orientation::transposed ? first[1] : first[0], end};
-    }
-    tensors_.push_back({std::move(name), shape, orientation, std::move(parts)});
-  }
-
-  const ModelConfig& config_;
-  StoredFamily family_;
-  const Names& names_;
-  std::vector<StoredTensor> tensors_;
-};
+  return tensors;
+}
 
 struct Matrix {
   std::int64_t num_rows;
@@ -225,17 +153,33 @@ void copy_rows(float* to, const Matrix& shape, const float* from, std::int64_t f
 }  // namespace
 
 StoredFamily stored_family(const ModelConfig& config) {
+  if (transformers_word_of(config.activation).empty()) return StoredFamily::redspine;
   const bool is_gpt2 = config.position == Position::learned && config.norm == NormKind::layernorm &&
-                       config.activation != Activation::swiglu && config.bias &&
+                       !is_gated(config.activation) && config.bias &&
                        config.num_kv_heads == config.num_heads;
   if (is_gpt2) return StoredFamily::gpt2;
   const bool is_llama = config.position == Position::rope && config.norm == NormKind::rmsnorm &&
-                        config.activation == Activation::swiglu;
+                        is_gated(config.activation);
   return is_llama ? StoredFamily::llama : StoredFamily::redspine;
 }
 
 std::vector<StoredTensor> stored_tensors(const ModelConfig& config) {
-  return Listing(config).list();
+  const ModelSpec model = model_spec(config);
+  const Naming naming = naming_of(stored_family(config));
+  std::vector<StoredTensor> tensors = stored_layer(model.embedding, naming);
+  const std::vector<StoredTensor> block = stored_layer(model.block, naming);
+  for (std::int64_t layer = 0; layer < model.num_blocks; ++layer) {
+    const std::string prefix = Block::prefix(layer);
+    for (StoredTensor tensor : block) {
+      tensor.name = fmt::format("{}.{}.{}", naming.block, layer, tensor.name);
+      for (StoredPart& part : tensor.parts) part.parameter.insert(0, prefix);
+      tensors.push_back(std::move(tensor));
+    }
+  }
+  for (const LayerSpec* layer : {&model.final_norm, &model.head}) {
+    for (StoredTensor& tensor : stored_layer(*layer, naming)) tensors.push_back(std::move(tensor));
+  }
+  return tensors;
 }
 
 StoredRegion region_of(const StoredTensor& tensor, const StoredPart& part, const Slab& slab) {

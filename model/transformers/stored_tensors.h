@@ -21,6 +21,13 @@ namespace redspine {
 /// Whose model a configuration describes. Only the options count, not `model.family`: a llama with
 /// LayerNorm is nobody's but ours.
 enum class StoredFamily { gpt2, llama, redspine };
+/// Its `model_type` in config.json.
+template <>
+inline constexpr auto kEnumWords<StoredFamily> = std::to_array<EnumWord<StoredFamily>>({
+    {StoredFamily::gpt2, "gpt2"},
+    {StoredFamily::llama, "llama"},
+    {StoredFamily::redspine, "redspine"},
+});
 StoredFamily stored_family(const ModelConfig& config);
 
 enum class Orientation { as_is, transposed };

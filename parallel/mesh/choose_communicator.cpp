@@ -2,12 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <cassert>
 #include <map>
 #include <vector>
 
 #include "parallel/mpi/mpi_communicator.h"
 #include "parallel/nccl/nccl_communicator.h"
+#include "tensor/error.h"
 
 namespace redspine {
 namespace {
@@ -63,10 +63,16 @@ CollectiveBackend choose_collective_backend(const ProcessGroup& group, const Dev
 
 std::unique_ptr<Communicator> make_communicator(const ProcessGroup& group, Device& device,
                                                 CollectiveBackend chosen) {
-  assert(chosen != CollectiveBackend::automatic);
   if (group.size() == 1) return std::make_unique<SelfCommunicator>();
-  if (chosen == CollectiveBackend::nccl) return make_nccl_communicator(group, device);
-  return make_mpi_communicator(group, device);
+  switch (chosen) {
+    case CollectiveBackend::nccl:
+      return make_nccl_communicator(group, device);
+    case CollectiveBackend::mpi:
+      return make_mpi_communicator(group, device);
+    case CollectiveBackend::automatic:
+      break;
+  }
+  throw Error("collectives are made of a backend that was chosen, not of auto");
 }
 
 }  // namespace redspine

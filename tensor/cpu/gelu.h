@@ -1,8 +1,9 @@
-// The two kinds of GELU and their slopes, for loops that vectorise. Pure functions.
+// The kinds of GELU and their slopes, for loops that vectorise. Pure functions.
 #pragma once
 
 #include "tensor/cpu/vector_math.h"
 #include "tensor/gelu.h"
+#include "tensor/kernels.h"
 
 namespace redspine {
 
@@ -21,5 +22,16 @@ struct GeluExact {
     return normal.cumulative + x * normal.density;
   }
 };
+
+/// body.operator()<Kind>() for the functions of `kind`.
+template <class Body>
+void with_gelu(GeluKind kind, const Body& body) {
+  switch (kind) {
+    case GeluKind::tanh:
+      return body.template operator()<GeluTanh>();
+    case GeluKind::exact:
+      return body.template operator()<GeluExact>();
+  }
+}
 
 }  // namespace redspine

@@ -97,12 +97,11 @@ void CpuKernels::run(const Matmul& op) const {
 }
 
 void CpuKernels::run(const MatmulGelu& op) const {
-  op.kind == GeluKind::tanh ? multiply_gelu<GeluTanh>(op) : multiply_gelu<GeluExact>(op);
+  with_gelu(op.kind, [&]<class Kind>() { multiply_gelu<Kind>(op); });
 }
 
 void CpuKernels::run(const MatmulGeluBackward& op) const {
-  op.kind == GeluKind::tanh ? multiply_gelu_backward<GeluTanh>(op)
-                            : multiply_gelu_backward<GeluExact>(op);
+  with_gelu(op.kind, [&]<class Kind>() { multiply_gelu_backward<Kind>(op); });
 }
 
 void CpuKernels::run(const WeightGradient& op) const {

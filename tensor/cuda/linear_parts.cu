@@ -92,8 +92,12 @@ struct CopyRows {
 template <class Body>
 void with_gelu(DType dtype, GeluKind kind, const Body& body) {
   with_type(dtype, [&]<class T>() {
-    kind == GeluKind::tanh ? body.template operator()<T, GeluTanh>()
-                           : body.template operator()<T, GeluExact>();
+    switch (kind) {
+      case GeluKind::tanh:
+        return body.template operator()<T, GeluTanh>();
+      case GeluKind::exact:
+        return body.template operator()<T, GeluExact>();
+    }
   });
 }
 

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "model/model_spec.h"
 #include "tests/model/gradient_check.h"
 #include "tests/model/layer_config.h"
 #include "tests/support/random_tensor.h"
@@ -249,7 +250,7 @@ TEST(Gpt, CountsAreThoseOfTheConfiguration) {
       owned += static_cast<double>(gradient.count());
     }
     EXPECT_EQ(world().all_reduce(owned, ReduceOp::sum),
-              static_cast<double>(config.num_parameters()));
+              static_cast<double>(num_parameters(config)));
   }
 }
 

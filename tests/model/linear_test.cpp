@@ -38,15 +38,16 @@ class ColumnCase : public Bench {
 
   explicit ColumnCase(Bias bias)
       : linear(execution(), store.begin_bucket(),
-               {{.name = "first",
-                 .num_global = kFirst,
-                 .local = share(kFirst),
-                 .owned = share(kFirst)},
-                {.name = "second",
-                 .num_global = kSecond,
-                 .local = share(kSecond),
-                 .owned = share(kSecond)}},
-               kIn, bias) {
+               column_linear("both",
+                             {{.name = "first",
+                               .num_global = kFirst,
+                               .local = share(kFirst),
+                               .owned = share(kFirst)},
+                              {.name = "second",
+                               .num_global = kSecond,
+                               .local = share(kSecond),
+                               .owned = share(kSecond)}},
+                             kIn, bias)) {
     store.allocate(*device);
     x = Tensor(*device, DType::f32, {kRows, kIn});
     dx = Tensor(*device, DType::f32, {kRows, kIn});
@@ -124,12 +125,13 @@ class RowCase : public Bench {
 
   explicit RowCase(Bias bias)
       : linear(execution(), store.begin_bucket(),
-               {.name = "row",
-                .out_features = kOut,
-                .in_features = kIn,
-                .local_in = share(kIn),
-                .initial_std = 0.02F},
-               bias) {
+               row_linear("row",
+                          {.name = "row",
+                           .out_features = kOut,
+                           .in_features = kIn,
+                           .local_in = share(kIn),
+                           .initial_std = 0.02F},
+                          bias, world().rank())) {
     store.allocate(*device);
     x = Tensor(*device, DType::f32, {kRows, share(kIn).size()});
     dx = Tensor(*device, DType::f32, {kRows, share(kIn).size()});

@@ -22,7 +22,7 @@ class HeadCase : public Bench {
   HeadCase(const ModelConfig& config, std::int64_t num_rows)
       : embedding(execution(), store.begin_bucket(), config),
         head(execution(), store.begin_bucket(), config, embedding),
-        columns(local_vocabulary(execution(), config)),
+        columns(local_vocabulary(config, execution().tensor_rank())),
         shape{num_rows, config.hidden_size},
         targets(random_ids(num_rows, 3, 0, static_cast<std::int32_t>(config.vocab_size - 1))),
         x(*device, DType::f32, shape),

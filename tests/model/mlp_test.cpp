@@ -43,11 +43,9 @@ void expect_mlp_gradients(const ModelConfig& config) {
 }
 
 TEST(Mlp, GradientsAreThoseOfDifferencesForEveryActivation) {
-  for (const Activation activation :
-       {Activation::gelu_tanh, Activation::gelu, Activation::swiglu}) {
+  for (const auto& [activation, word, theirs] : enum_words<Activation>()) {
     for (const bool bias : {true, false}) {
-      SCOPED_TRACE(::testing::Message()
-                   << "activation " << static_cast<int>(activation) << ", bias " << bias);
+      SCOPED_TRACE(::testing::Message() << "activation " << word << ", bias " << bias);
       ModelConfig config = layer_config(Family::gpt2);
       config.activation = activation;
       config.bias = bias;

@@ -29,7 +29,7 @@ BEGIN {
   allowed["tensor"] = "tensor"
   allowed["parallel"] = "parallel tensor"
   allowed["model"] = "model parallel tensor"
-  allowed["data"] = "data tensor/error.h tensor/philox.h tensor/printable.h"
+  allowed["data"] = "data tensor/enum_words.h tensor/error.h tensor/philox.h tensor/printable.h"
   allowed["trainer"] = "trainer model parallel tensor data"
   allowed["launch"] = "launch trainer model parallel tensor data"
   allowed["tests"] = "tests launch trainer model parallel tensor data"

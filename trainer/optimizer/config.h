@@ -5,11 +5,19 @@
 
 #include <cstdint>
 
+#include "tensor/enum_words.h"
 #include "tensor/error.h"
 
 namespace redspine {
 
 enum class ScheduleKind { constant, linear, cosine, wsd };
+template <>
+inline constexpr auto kEnumWords<ScheduleKind> = std::to_array<EnumWord<ScheduleKind>>({
+    {ScheduleKind::constant, "constant"},
+    {ScheduleKind::linear, "linear"},
+    {ScheduleKind::cosine, "cosine"},
+    {ScheduleKind::wsd, "wsd"},
+});
 
 /// AdamW, arXiv 1711.05101, in PyTorch's form.
 struct OptimizerConfig {

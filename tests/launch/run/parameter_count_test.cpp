@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "model/gpt.h"
+#include "model/model_spec.h"
 #include "tests/support/mpi_main.h"
 
 namespace redspine {
@@ -33,7 +34,7 @@ ModelConfig tiny(Family family) {
 
 void expect_same_count(const ModelConfig& config) {
   const int size = testing::world().size();
-  EXPECT_EQ(config.num_local_parameters(size, testing::world().rank()), num_held(config, size));
+  EXPECT_EQ(num_local_parameters(config, {size, testing::world().rank()}), num_held(config, size));
 }
 
 TEST(ParameterCount, IsThatOfAGpt2) { expect_same_count(tiny(Family::gpt2)); }

@@ -7,6 +7,8 @@
 #include <numeric>
 #include <set>
 
+#include "model/model_spec.h"
+
 namespace redspine {
 namespace {
 
@@ -96,6 +98,28 @@ TEST(StoredTensors, TheOptionsDecideTheFamilyNotItsName) {
   gpt2.num_kv_heads = 2;
   EXPECT_EQ(stored_family(gpt2), StoredFamily::redspine);
   EXPECT_TRUE(by_name(gpt2).contains("blocks.0.attention.key.weight"));
+}
+
+TEST(StoredTensors, EachParameterIsInOneOfThemWhateverTheOptions) {
+  for (int options = 0; options < 32; ++options) {
+    for (const auto& [activation, word, theirs] : enum_words<Activation>()) {
+      ModelConfig config = tiny((options & 1) != 0 ? Family::gpt2 : Family::llama);
+      config.activation = activation;
+      config.bias = (options & 2) != 0;
+      config.tie_embeddings = (options & 4) != 0;
+      config.num_kv_heads = (options & 8) != 0 ? 2 : 4;
+      if ((options & 16) != 0) config.norm = NormKind::layernorm;
+      std::map<std::string, int> times;
+      std::int64_t count = 0;
+      for (const StoredTensor& tensor : stored_tensors(config)) {
+        count += tensor.shape.count();
+        for (const StoredPart& part : tensor.parts) ++times[part.parameter];
+      }
+      EXPECT_EQ(count, num_parameters(config)) << options << ", " << word;
+      EXPECT_TRUE(std::all_of(times.begin(), times.end(),
+                              [](const auto& named) { return named.second == 1; }));
+    }
+  }
 }
 
 // Through a slab of any rank and back, each element where it belongs.

@@ -6,6 +6,8 @@
 #include <map>
 #include <set>
 
+#include "model/model_spec.h"
+
 namespace redspine {
 namespace {
 
@@ -22,7 +24,7 @@ TEST(SavePlan, EachTensorOfEachPartHasOneWriter) {
   }
   EXPECT_EQ(names.size(), 3 * tensors.size());
   EXPECT_TRUE(names.contains("exp_avg_sq.transformer.wte.weight"));
-  EXPECT_EQ(plan.total_bytes(), 12 * ModelConfig{}.num_parameters());
+  EXPECT_EQ(plan.total_bytes(), 12 * num_parameters(ModelConfig{}));
 }
 
 TEST(SavePlan, AllRanksWriteAboutEquallyManyBytes) {

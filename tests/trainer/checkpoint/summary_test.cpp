@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "model/model_spec.h"
 #include "tests/support/model_files.h"
 #include "tests/support/scratch.h"
 
@@ -17,8 +18,8 @@ TEST(Summary, ListsTensorsInTheOrderOfTheNetworkAndAddsUpLayers) {
   config.num_layers = 11;  // block 10 must not come before block 2
   write_model(scratch / "model", {.config = config, .type = ElementType::bf16, .num_files = 2});
   const CheckpointSummary summary = summarize(scratch / "model");
-  EXPECT_EQ(summary.num_parameters(), config.num_parameters());
-  EXPECT_EQ(summary.tensor_bytes, 2 * config.num_parameters());
+  EXPECT_EQ(summary.num_parameters(), num_parameters(config));
+  EXPECT_EQ(summary.tensor_bytes, 2 * num_parameters(config));
   EXPECT_EQ(summary.num_optimizer_tensors, 0);
   EXPECT_FALSE(summary.training);
   EXPECT_EQ(summary.tensors.front().name, "transformer.wte.weight");

@@ -4,32 +4,34 @@
 
 #include <string>
 
+#include "tensor/enum_words.h"
 #include "trainer/checkpoint/format/json_reader.h"
 
 namespace redspine {
 
+/// The enumerator whose word, of our own, is the value of `key`.
 template <class Enum>
-struct Word {
-  Enum value;
-  const char* text;
-};
-
-template <class Enum, std::size_t kCount>
-const char* text_of(Enum value, const Word<Enum> (&words)[kCount]) {
-  for (const Word<Enum>& word : words) {
-    if (word.value == value) return word.text;
+Enum read_word(const JsonReader& reader, const std::string& key) {
+  const std::string text = reader.string(key);
+  for (const EnumWord<Enum>& word : enum_words<Enum>()) {
+    if (text == word.text) return word.value;
   }
-  return words[0].text;
+  reader.fail(key, text, fmt::format("{}", fmt::join(words_of<Enum>(), ", ")));
 }
 
-template <class Enum, std::size_t kCount>
-Enum read_word(const JsonReader& reader, const std::string& key,
-               const Word<Enum> (&words)[kCount]) {
+/// The same by the words of `transformers`, of the enumerators that `is_legal` there.
+template <class Enum, class IsLegal>
+Enum read_transformers_word(const JsonReader& reader, const std::string& key,
+                            const IsLegal& is_legal) {
   const std::string text = reader.string(key);
   std::string legal;
-  for (const Word<Enum>& word : words) {
-    if (text == word.text) return word.value;
-    legal += fmt::format("{}{}", legal.empty() ? "" : ", ", word.text);
+  for (const EnumWord<Enum>& word : enum_words<Enum>()) {
+    if (!is_legal(word.value)) continue;
+    for (const std::string_view theirs : word.in_transformers) {
+      if (theirs.empty()) continue;
+      if (text == theirs) return word.value;
+      legal += fmt::format("{}{}", legal.empty() ? "" : ", ", theirs);
+    }
   }
   reader.fail(key, text, legal);
 }

@@ -11,20 +11,9 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr Word<Position> kPositions[] = {{Position::learned, "learned"}, {Position::rope, "rope"}};
-constexpr Word<NormKind> kNorms[] = {{NormKind::layernorm, "layernorm"},
-                                     {NormKind::rmsnorm, "rmsnorm"}};
-constexpr Word<Activation> kActivations[] = {{Activation::gelu_tanh, "gelu_tanh"},
-                                             {Activation::gelu, "gelu"},
-                                             {Activation::swiglu, "swiglu"}};
-// What transformers calls the two functions.
-constexpr Word<Activation> kGpt2Activations[] = {{Activation::gelu_tanh, "gelu_new"},
-                                                 {Activation::gelu_tanh, "gelu_pytorch_tanh"},
-                                                 {Activation::gelu, "gelu"}};
-
 ordered_json gpt2_json(const ModelConfig& config) {
   return {{"architectures", {"GPT2LMHeadModel"}},
-          {"model_type", "gpt2"},
+          {"model_type", word_of(StoredFamily::gpt2)},
           {"vocab_size", config.vocab_size},
           {"n_positions", config.max_sequence_length},
           {"n_ctx", config.max_sequence_length},
@@ -32,7 +21,7 @@ ordered_json gpt2_json(const ModelConfig& config) {
           {"n_layer", config.num_layers},
           {"n_head", config.num_heads},
           {"n_inner", config.ffn_size},
-          {"activation_function", text_of(config.activation, kGpt2Activations)},
+          {"activation_function", transformers_word_of(config.activation)},
           {"layer_norm_epsilon", config.norm_epsilon},
           {"resid_pdrop", config.dropout},
           {"embd_pdrop", config.dropout},
@@ -43,7 +32,7 @@ ordered_json gpt2_json(const ModelConfig& config) {
 
 ordered_json llama_json(const ModelConfig& config) {
   return {{"architectures", {"LlamaForCausalLM"}},
-          {"model_type", "llama"},
+          {"model_type", word_of(StoredFamily::llama)},
           {"vocab_size", config.vocab_size},
           {"hidden_size", config.hidden_size},
           {"intermediate_size", config.ffn_size},
@@ -55,7 +44,7 @@ ordered_json llama_json(const ModelConfig& config) {
           {"rms_norm_eps", config.norm_epsilon},
           {"rope_theta", theta_for_transformers(config)},
           {"rope_scaling", rope_scaling_json(config.rope)},
-          {"hidden_act", "silu"},
+          {"hidden_act", transformers_word_of(config.activation)},
           {"attention_bias", config.bias},
           {"mlp_bias", config.bias},
           {"attention_dropout", config.dropout},
@@ -63,7 +52,7 @@ ordered_json llama_json(const ModelConfig& config) {
 }
 
 ordered_json own_json(const ModelConfig& config) {
-  return {{"model_type", "redspine"},
+  return {{"model_type", word_of(StoredFamily::redspine)},
           {"num_layers", config.num_layers},
           {"hidden_size", config.hidden_size},
           {"num_heads", config.num_heads},
@@ -71,11 +60,11 @@ ordered_json own_json(const ModelConfig& config) {
           {"ffn_size", config.ffn_size},
           {"vocab_size", config.vocab_size},
           {"max_sequence_length", config.max_sequence_length},
-          {"position", text_of(config.position, kPositions)},
+          {"position", word_of(config.position)},
           {"rope", own_rope_json(config.rope)},
-          {"norm", text_of(config.norm, kNorms)},
+          {"norm", word_of(config.norm)},
           {"norm_epsilon", config.norm_epsilon},
-          {"activation", text_of(config.activation, kActivations)},
+          {"activation", word_of(config.activation)},
           {"bias", config.bias},
           {"tie_embeddings", config.tie_embeddings},
           {"dropout", config.dropout}};
@@ -92,7 +81,8 @@ ModelConfig read_gpt2(const JsonReader& reader) {
   config.ffn_size =
       reader.integer_or("n_inner", default_ffn_size(Family::gpt2, config.hidden_size));
   if (reader.contains("activation_function")) {
-    config.activation = read_word(reader, "activation_function", kGpt2Activations);
+    config.activation = read_transformers_word<Activation>(
+        reader, "activation_function", [](Activation word) { return !is_gated(word); });
   }
   config.norm_epsilon = reader.real_or("layer_norm_epsilon", 1e-5);
   config.tie_embeddings = reader.boolean_or("tie_word_embeddings", true);
@@ -116,8 +106,8 @@ ModelConfig read_llama(const JsonReader& reader) {
   config.dropout = reader.real_or("attention_dropout", 0.0);
   config.bias = reader.boolean_or("attention_bias", false);
   reader.expect("mlp_bias", config.bias);
-  if (reader.contains("hidden_act") && reader.string("hidden_act") != "silu") {
-    reader.fail("hidden_act", reader.string("hidden_act"), "silu");
+  if (reader.contains("hidden_act")) {
+    config.activation = read_transformers_word<Activation>(reader, "hidden_act", is_gated);
   }
   config.rope = read_rope(reader, config.max_sequence_length);
   const std::int64_t head_size = config.num_heads > 0 ? config.head_size() : 0;
@@ -137,17 +127,22 @@ ModelConfig read_own(const JsonReader& reader) {
   config.ffn_size = reader.integer("ffn_size");
   config.vocab_size = reader.integer("vocab_size");
   config.max_sequence_length = reader.integer("max_sequence_length");
-  config.position = read_word(reader, "position", kPositions);
-  config.norm = read_word(reader, "norm", kNorms);
+  config.position = read_word<Position>(reader, "position");
+  config.norm = read_word<NormKind>(reader, "norm");
   config.norm_epsilon = reader.real("norm_epsilon");
-  config.activation = read_word(reader, "activation", kActivations);
+  config.activation = read_word<Activation>(reader, "activation");
   config.bias = reader.boolean("bias");
   config.tie_embeddings = reader.boolean("tie_embeddings");
   config.dropout = reader.real("dropout");
   // The family gives presets alone; the nearest one is named.
-  if (config.position != Position::rope) return config;
-  config.family = Family::llama;
-  config.rope = read_own_rope(reader.object("rope"));
+  switch (config.position) {
+    case Position::learned:
+      break;
+    case Position::rope:
+      config.family = Family::llama;
+      config.rope = read_own_rope(reader.object("rope"));
+      break;
+  }
   return config;
 }
 
@@ -191,19 +186,21 @@ std::vector<Setting> model_options(const ModelConfig& config) {
 
 ModelConfig model_from_json(std::string_view json, const std::string& path) {
   const JsonReader reader(json, path);
-  const std::string type = reader.string("model_type");
+  const auto family = read_word<StoredFamily>(reader, "model_type");
   if (reader.contains("quantization_config")) {
     reader.fail("quantization_config", "given", "none: weights of F32, F16 or BF16");
   }
   ModelConfig config;
-  if (type == "gpt2") {
-    config = read_gpt2(reader);
-  } else if (type == "llama") {
-    config = read_llama(reader);
-  } else if (type == "redspine") {
-    config = read_own(reader);
-  } else {
-    reader.fail("model_type", type, "gpt2, llama, redspine");
+  switch (family) {
+    case StoredFamily::gpt2:
+      config = read_gpt2(reader);
+      break;
+    case StoredFamily::llama:
+      config = read_llama(reader);
+      break;
+    case StoredFamily::redspine:
+      config = read_own(reader);
+      break;
   }
   ConfigProblems problems;
   config.validate(problems);

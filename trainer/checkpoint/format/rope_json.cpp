@@ -14,16 +14,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr Word<RopeScaling> kScalings[] = {{RopeScaling::none, "none"},
-                                           {RopeScaling::linear, "linear"},
-                                           {RopeScaling::ntk, "ntk"},
-                                           {RopeScaling::yarn, "yarn"},
-                                           {RopeScaling::llama3, "llama3"}};
 constexpr const char* kOriginalLength = "original_max_position_embeddings";
-constexpr Word<RopeScaling> kTheirScalings[] = {{RopeScaling::none, "default"},
-                                                {RopeScaling::linear, "linear"},
-                                                {RopeScaling::yarn, "yarn"},
-                                                {RopeScaling::llama3, "llama3"}};
 
 // What transformers reads, for any kind or for one, or what is known to change nothing there. Of
 // anything else nobody knows what it would change.
@@ -78,20 +69,27 @@ double theta_for_transformers(const ModelConfig& config) {
 }
 
 ordered_json rope_scaling_json(const RopeConfig& rope) {
-  if (rope.scaling == RopeScaling::none || rope.scaling == RopeScaling::ntk) return nullptr;
-  // Versions before 4.43 know this kind alone, under the older key, which later ones read too.
-  if (rope.scaling == RopeScaling::linear) return {{"type", "linear"}, {"factor", rope.factor}};
-  ordered_json json = {{"rope_type", text_of(rope.scaling, kScalings)}, {"factor", rope.factor}};
-  json[kOriginalLength] = rope.original_length;
-  if (rope.scaling == RopeScaling::llama3) {
-    json["low_freq_factor"] = rope.low_freq_factor;
-    json["high_freq_factor"] = rope.high_freq_factor;
-    return json;
+  ordered_json json = {{"rope_type", transformers_word_of(rope.scaling)},
+                       {"factor", rope.factor},
+                       {kOriginalLength, rope.original_length}};
+  switch (rope.scaling) {
+    case RopeScaling::none:
+    case RopeScaling::ntk:
+      return nullptr;
+    case RopeScaling::linear:
+      // Versions before 4.43 know this kind alone, under the older key, which later ones read too.
+      return {{"type", transformers_word_of(rope.scaling)}, {"factor", rope.factor}};
+    case RopeScaling::yarn:
+      json["beta_fast"] = rope.beta_fast;
+      json["beta_slow"] = rope.beta_slow;
+      if (rope.attention_factor) json["attention_factor"] = *rope.attention_factor;
+      return json;
+    case RopeScaling::llama3:
+      json["low_freq_factor"] = rope.low_freq_factor;
+      json["high_freq_factor"] = rope.high_freq_factor;
+      return json;
   }
-  json["beta_fast"] = rope.beta_fast;
-  json["beta_slow"] = rope.beta_slow;
-  if (rope.attention_factor) json["attention_factor"] = *rope.attention_factor;
-  return json;
+  __builtin_unreachable();
 }
 
 // Version 5 of transformers has theta and scaling in one object; version 4 apart. What a kind does
@@ -108,27 +106,42 @@ RopeConfig read_rope(const JsonReader& config, std::int64_t max_sequence_length)
   expect_whole_heads(scaling);
   rope.theta = scaling.real_or("rope_theta", rope.theta);
   const std::string type_key = scaling.contains("rope_type") ? "rope_type" : "type";
-  if (scaling.contains(type_key)) rope.scaling = read_word(scaling, type_key, kTheirScalings);
-  if (rope.scaling == RopeScaling::none) return rope;
-  rope.factor = scaling.real("factor");
-  if (rope.scaling == RopeScaling::linear) return rope;
-  const JsonReader& length = config.contains(kOriginalLength) ? config : scaling;
-  rope.original_length = length.integer_or(kOriginalLength, rope.original_length);
-  if (rope.scaling == RopeScaling::llama3) {
-    rope.low_freq_factor = scaling.real_or("low_freq_factor", rope.low_freq_factor);
-    rope.high_freq_factor = scaling.real_or("high_freq_factor", rope.high_freq_factor);
-    return rope;
+  if (scaling.contains(type_key)) {
+    rope.scaling =
+        read_transformers_word<RopeScaling>(scaling, type_key, [](RopeScaling) { return true; });
   }
-  rope.beta_fast = scaling.real_or("beta_fast", rope.beta_fast);
-  rope.beta_slow = scaling.real_or("beta_slow", rope.beta_slow);
-  rope.attention_factor = read_attention_factor(scaling, rope.factor);
-  scaling.expect("truncate", true);
+  const auto read_original_length = [&] {
+    const JsonReader& length = config.contains(kOriginalLength) ? config : scaling;
+    rope.original_length = length.integer_or(kOriginalLength, rope.original_length);
+  };
+  switch (rope.scaling) {
+    case RopeScaling::none:
+    case RopeScaling::ntk:  // has no word there
+      break;
+    case RopeScaling::linear:
+      rope.factor = scaling.real("factor");
+      break;
+    case RopeScaling::yarn:
+      rope.factor = scaling.real("factor");
+      read_original_length();
+      rope.beta_fast = scaling.real_or("beta_fast", rope.beta_fast);
+      rope.beta_slow = scaling.real_or("beta_slow", rope.beta_slow);
+      rope.attention_factor = read_attention_factor(scaling, rope.factor);
+      scaling.expect("truncate", true);
+      break;
+    case RopeScaling::llama3:
+      rope.factor = scaling.real("factor");
+      read_original_length();
+      rope.low_freq_factor = scaling.real_or("low_freq_factor", rope.low_freq_factor);
+      rope.high_freq_factor = scaling.real_or("high_freq_factor", rope.high_freq_factor);
+      break;
+  }
   return rope;
 }
 
 ordered_json own_rope_json(const RopeConfig& rope) {
   ordered_json json = {{"theta", rope.theta},
-                       {"scaling", text_of(rope.scaling, kScalings)},
+                       {"scaling", word_of(rope.scaling)},
                        {"factor", rope.factor},
                        {"original_length", rope.original_length},
                        {"beta_fast", rope.beta_fast},
@@ -141,7 +154,7 @@ ordered_json own_rope_json(const RopeConfig& rope) {
 
 RopeConfig read_own_rope(const JsonReader& rope) {
   RopeConfig config = {.theta = rope.real("theta"),
-                       .scaling = read_word(rope, "scaling", kScalings),
+                       .scaling = read_word<RopeScaling>(rope, "scaling"),
                        .factor = rope.real("factor"),
                        .original_length = rope.integer("original_length"),
                        .beta_fast = rope.real("beta_fast"),

@@ -83,6 +83,17 @@ TEST(ModelJson, EveryKindOfModelIsReadBack) {
   expect_round_trip(mixed);
 }
 
+TEST(ModelJson, EveryActivationIsReadBackUnderEachFamily) {
+  for (const Family family : {Family::gpt2, Family::llama}) {
+    for (const auto& [activation, word, theirs] : enum_words<Activation>()) {
+      SCOPED_TRACE(word);
+      ModelConfig config = config_of(family);
+      config.activation = activation;
+      expect_round_trip(config);
+    }
+  }
+}
+
 TEST(ModelJson, NtkIsALargerThetaForTransformers) {
   ModelConfig config = config_of(Family::llama);
   config.rope.scaling = RopeScaling::ntk;
