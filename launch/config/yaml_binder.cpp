@@ -269,4 +269,12 @@ void bind_setting(const std::string& setting, Config& config, Binding& binding) 
   binder.report_unknown(YAML::Mark(), fields, is_section(fields, section) ? section : "", key);
 }
 
+std::optional<std::string> yaml_scalar(const std::string& text) {
+  try {
+    return YAML::Load(text).as<std::string>();
+  } catch (const YAML::Exception&) {
+    return std::nullopt;
+  }
+}
+
 }  // namespace redspine

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,5 +32,8 @@ void bind_document(std::string_view text, const std::string& source, Config& con
 /// Binds one `KEY=VALUE`, the value in YAML; it overrides what was bound before. KEY may also be a
 /// section: `model.rope={scaling: linear, factor: 4}`.
 void bind_setting(const std::string& setting, Config& config, Binding& binding);
+
+/// A scalar's text as YAML reads it, without its quotes; none where it is no scalar of YAML.
+std::optional<std::string> yaml_scalar(const std::string& text);
 
 }  // namespace redspine

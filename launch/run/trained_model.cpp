@@ -1,12 +1,14 @@
 #include "launch/run/trained_model.h"
 
 #include <fmt/format.h>
-#include <yaml-cpp/yaml.h>
 
 #include <charconv>
+#include <optional>
+#include <utility>
 
 #include "data/io/file.h"
 #include "data/tokenizer/tokenizer.h"
+#include "launch/config/yaml_binder.h"
 #include "launch/job/agree.h"
 #include "tensor/error.h"
 #include "trainer/checkpoint/format/model_json.h"
@@ -22,13 +24,10 @@ std::string setting_of(const TrainedModel& model, const std::string& key) {
   if (!model.training) return "";
   for (const Setting& setting : model.training->settings) {
     if (setting.key != key) continue;
-    try {
-      return YAML::Load(setting.value).as<std::string>();
-    } catch (const YAML::Exception&) {
-      throw ConfigError("--checkpoint",
-                        fmt::format("{}/training.json: config: {}: is {}, which is no YAML value",
-                                    model.directory, key, setting.value));
-    }
+    if (std::optional<std::string> text = yaml_scalar(setting.value)) return *std::move(text);
+    throw ConfigError("--checkpoint",
+                      fmt::format("{}/training.json: config: {}: is {}, which is no YAML value",
+                                  model.directory, key, setting.value));
   }
   return "";
 }
