@@ -10,6 +10,7 @@
 
 #include "tensor/enum_words.h"
 #include "tensor/error.h"
+#include "tensor/kernels.h"
 
 namespace redspine {
 
@@ -42,17 +43,20 @@ inline constexpr auto kEnumWords<Activation> = std::to_array<EnumWord<Activation
     {Activation::swiglu, "swiglu", {"silu"}},  // of the gate
 });
 
-/// Whether the MLP has a gate, a third matrix, whose activation is multiplied with what `up` gives.
-constexpr bool is_gated(Activation activation) {
+/// What the product before it computes as well; none for an MLP with a gate, a third matrix, whose
+/// activation is multiplied with what `up` gives.
+constexpr std::optional<GeluKind> gelu_kind(Activation activation) {
   switch (activation) {
     case Activation::gelu_tanh:
+      return GeluKind::tanh;
     case Activation::gelu:
-      return false;
+      return GeluKind::exact;
     case Activation::swiglu:
-      return true;
+      return std::nullopt;
   }
   __builtin_unreachable();
 }
+constexpr bool is_gated(Activation activation) { return !gelu_kind(activation); }
 
 /// Ways to reach beyond the length that the rotary frequencies were trained at.
 enum class RopeScaling {

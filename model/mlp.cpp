@@ -1,6 +1,6 @@
 #include "model/mlp.h"
 
-#include <fmt/format.h>
+#include <algorithm>
 
 namespace redspine {
 namespace {
@@ -15,18 +15,9 @@ std::vector<OutputFeatures> up_features(const ModelConfig& config, const Range& 
   return {gate, up};
 }
 
-// Of the activations that the product before them computes as well.
-GeluKind gelu_kind(Activation activation) {
-  switch (activation) {
-    case Activation::gelu_tanh:
-      return GeluKind::tanh;
-    case Activation::gelu:
-      return GeluKind::exact;
-    case Activation::swiglu:
-      break;
-  }
-  throw Error(fmt::format("{} is no GELU", word_of(activation)));
-}
+// A second gate would be a second operation below.
+static_assert(std::ranges::count_if(enum_words<Activation>(), is_gated,
+                                    &EnumWord<Activation>::value) == 1);
 
 }  // namespace
 
@@ -68,35 +59,24 @@ Mlp::Scratch Mlp::make_scratch(std::int64_t batch, std::int64_t length) const {
 }
 
 void Mlp::forward(TensorView out_BTD, ConstTensorView x_BTD, const Saved& saved) const {
-  switch (activation_) {
-    case Activation::gelu_tanh:
-    case Activation::gelu:
-      up_.forward_gelu(
-          {.gelu_No = saved.hidden_BTf, .x_No = saved.up_BTf, .kind = gelu_kind(activation_)},
-          x_BTD);
-      break;
-    case Activation::swiglu:
-      up_.forward(saved.up_BTf, x_BTD);
-      ops::run(execution_.device, Swiglu{.out = saved.hidden_BTf, .gate_up = saved.up_BTf});
-      break;
+  if (const auto kind = gelu_kind(activation_)) {
+    up_.forward_gelu({.gelu_No = saved.hidden_BTf, .x_No = saved.up_BTf, .kind = *kind}, x_BTD);
+  } else {
+    up_.forward(saved.up_BTf, x_BTD);
+    ops::run(execution_.device, Swiglu{.out = saved.hidden_BTf, .gate_up = saved.up_BTf});
   }
   down_.forward(out_BTD, saved.hidden_BTf);
 }
 
 void Mlp::backward(const Backward& gradients, const Saved& saved, const Scratch& scratch) const {
-  switch (activation_) {
-    case Activation::gelu_tanh:
-    case Activation::gelu:
-      down_.backward_gelu(
-          {.dx_Ni = scratch.dup_BTf, .x_Ni = saved.up_BTf, .kind = gelu_kind(activation_)},
-          gradients.dout_BTD, saved.hidden_BTf);
-      break;
-    case Activation::swiglu:
-      down_.backward(scratch.dhidden_BTf, gradients.dout_BTD, saved.hidden_BTf);
-      ops::run(execution_.device, SwigluBackward{.dgate_up = scratch.dup_BTf,
-                                                 .dout = scratch.dhidden_BTf,
-                                                 .gate_up = saved.up_BTf});
-      break;
+  if (const auto kind = gelu_kind(activation_)) {
+    down_.backward_gelu({.dx_Ni = scratch.dup_BTf, .x_Ni = saved.up_BTf, .kind = *kind},
+                        gradients.dout_BTD, saved.hidden_BTf);
+  } else {
+    down_.backward(scratch.dhidden_BTf, gradients.dout_BTD, saved.hidden_BTf);
+    ops::run(execution_.device, SwigluBackward{.dgate_up = scratch.dup_BTf,
+                                               .dout = scratch.dhidden_BTf,
+                                               .gate_up = saved.up_BTf});
   }
   up_.backward(gradients.dx_BTD, scratch.dup_BTf, gradients.x_BTD);
 }

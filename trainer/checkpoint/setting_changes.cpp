@@ -68,7 +68,16 @@ std::string value_of(const std::vector<Setting>& settings, const std::string& ke
 }
 
 bool asks_for_length(const ModelConfig& config) {
-  return config.rope.scaling == RopeScaling::yarn || config.rope.scaling == RopeScaling::llama3;
+  switch (config.rope.scaling) {
+    case RopeScaling::none:
+    case RopeScaling::linear:
+    case RopeScaling::ntk:
+      return false;
+    case RopeScaling::yarn:
+    case RopeScaling::llama3:
+      return true;
+  }
+  __builtin_unreachable();
 }
 
 /// Earlier versions wrote 1e-08 where this one writes 1.0e-08.
