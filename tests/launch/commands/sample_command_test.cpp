@@ -108,7 +108,7 @@ TEST(SampleCommand, TokensThatAreNoBytesAreNotShownAsBytes) {
   const std::string theirs = fresh("theirs");
   write_model(theirs, {.config = small_model(Family::gpt2, 300)});
   const std::string words = "sample --tokens 3 --prompt ab --checkpoint " + theirs;
-  expect_mistake(words, "--tokenizer: is not given, and " + theirs + " does not tell");
+  expect_mistake(words, "--tokenizer: is not given, and " + theirs + " does not say");
   EXPECT_TRUE(text_of(words + " --tokenizer bytes").starts_with("ab"));
   std::ofstream(theirs + "/tokenizer.json") << "{}";
   expect_mistake(words, "--tokenizer: " + theirs + "/tokenizer.json: ");

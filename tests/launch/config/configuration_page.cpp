@@ -6,6 +6,10 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <exception>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -34,7 +38,7 @@ Where the default is no constant, the table says what the key follows from. Defa
 
 )";
 
-/// `redspine train` must be given the key, else this is what holds.
+/// What holds where the key is not given.
 std::string default_of(const Field& field, const Field& of_llama) {
   if (!field.default_text.empty()) return std::string(field.default_text);
   const std::string text = text_of(field.value);
@@ -103,4 +107,12 @@ void print_page() {
 }  // namespace
 }  // namespace redspine
 
-int main() { redspine::print_page(); }
+int main() {
+  try {
+    redspine::print_page();
+    return 0;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "{}\n", error.what());
+    return 1;
+  }
+}
