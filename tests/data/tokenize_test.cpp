@@ -13,19 +13,11 @@
 
 #include "data/files/token_file.h"
 #include "data/tokenizer/tokenizer.h"
-#include "tests/data/documents/compressed.h"
+#include "tests/data/tokenize_run.h"
 #include "tests/support/scratch.h"
 
 namespace redspine {
 namespace {
-
-/// The text of a pair, with the ends of text visible.
-std::string text_of(const std::string& prefix) {
-  const TokenFile file = TokenFile::open(prefix, TokenFormat::automatic, "");
-  std::vector<std::int32_t> tokens(static_cast<std::size_t>(file.num_tokens()));
-  file.read(0, tokens, ByteTokenizer::kVocabSize);
-  return ByteTokenizer().decode(tokens);
-}
 
 std::vector<std::string> documents_of(const std::string& prefix) {
   const std::string end = "<|endoftext|>";
@@ -39,8 +31,6 @@ std::vector<std::string> documents_of(const std::string& prefix) {
   return documents;
 }
 
-TokenizeSummary run(const TokenizeOptions& options) { return tokenize(options, ByteTokenizer()); }
-
 /// A document a line, `count` of them.
 std::string many_documents(int count) {
   std::string text;
@@ -52,8 +42,8 @@ TEST(Tokenize, EndsEachDocumentWithEndOfText) {
   const Scratch scratch;
   const std::string text = scratch.write("a.txt", "Grüße\n");
   const std::string json = scratch.write("b.jsonl", "{\"text\": \"one\"}\n{\"text\": \"two\"}\n");
-  const TokenizeSummary summary =
-      run({.input = {.inputs = {text, json}}, .output_prefix = scratch / "new/folder/out"});
+  const TokenizeSummary summary = tokenize_bytes(
+      {.input = {.inputs = {text, json}}, .output_prefix = scratch / "new/folder/out"});
   EXPECT_EQ(text_of(scratch / "new/folder/out"),
             "Grüße\n<|endoftext|>one<|endoftext|>two<|endoftext|>");
   EXPECT_EQ(summary.num_documents, 3);
@@ -67,11 +57,12 @@ TEST(Tokenize, EndsEachDocumentWithEndOfText) {
 TEST(Tokenize, TakesTheFormatThatIsGivenOverTheName) {
   const Scratch scratch;
   const std::string path = scratch.write("a.jsonl", "{\"body\": \"x\"}");
-  run({.input = {.inputs = {path}, .format = TextFormat::text}, .output_prefix = scratch / "out"});
+  tokenize_bytes(
+      {.input = {.inputs = {path}, .format = TextFormat::text}, .output_prefix = scratch / "out"});
   EXPECT_EQ(text_of(scratch / "out"), "{\"body\": \"x\"}<|endoftext|>");
   const std::string other = scratch.write("a.txt", "{\"body\": \"x\"}");
-  run({.input = {.inputs = {other}, .format = TextFormat::jsonl, .json_key = "body"},
-       .output_prefix = scratch / "out"});
+  tokenize_bytes({.input = {.inputs = {other}, .format = TextFormat::jsonl, .json_key = "body"},
+                  .output_prefix = scratch / "out"});
   EXPECT_EQ(text_of(scratch / "out"), "x<|endoftext|>");
 }
 
@@ -79,7 +70,8 @@ TEST(Tokenize, EncodesADocumentOfManyBlocks) {
   const Scratch scratch;
   std::string text;
   while (text.size() < 2'000'000) text += std::to_string(text.size()) + " ";
-  run({.input = {.inputs = {scratch.write("a", text)}}, .output_prefix = scratch / "out"});
+  tokenize_bytes(
+      {.input = {.inputs = {scratch.write("a", text)}}, .output_prefix = scratch / "out"});
   EXPECT_EQ(text_of(scratch / "out"), text + "<|endoftext|>");
 }
 
@@ -90,7 +82,7 @@ TEST(Tokenize, SplitsOffAStableShareForValidation) {
       .input = {.inputs = {scratch.write("a", text)}, .document_separator = ""},
       .output_prefix = scratch / "out",
       .validation_fraction = 0.1};
-  const TokenizeSummary summary = run(options);
+  const TokenizeSummary summary = tokenize_bytes(options);
   const std::vector<std::string> train = documents_of(scratch / "out_train");
   const std::vector<std::string> validation = documents_of(scratch / "out_validation");
   EXPECT_FALSE(std::filesystem::exists(scratch / "out.idx"));
@@ -102,7 +94,7 @@ TEST(Tokenize, SplitsOffAStableShareForValidation) {
   // Twice as many documents in another file and order: the old ones stay where they were.
   TokenizeOptions more = options;
   more.input.inputs = {scratch.write("b", "something else\n\n" + many_documents(4000))};
-  run(more);
+  tokenize_bytes(more);
   const std::vector<std::string> more_train = documents_of(scratch / "out_train");
   const std::set<std::string> train_set(more_train.begin(), more_train.end());
   for (const std::string& document : train) EXPECT_TRUE(train_set.contains(document));
@@ -112,9 +104,9 @@ TEST(Tokenize, SplitsOffAStableShareForValidation) {
 TEST(Tokenize, RefusesASplitThatLeavesASetEmpty) {
   const Scratch scratch;
   const std::string message = config_error_of([&] {
-    run({.input = {.inputs = {scratch.write("a", "only one")}},
-         .output_prefix = scratch / "out",
-         .validation_fraction = 1e-9});
+    tokenize_bytes({.input = {.inputs = {scratch.write("a", "only one")}},
+                    .output_prefix = scratch / "out",
+                    .validation_fraction = 1e-9});
   });
   EXPECT_EQ(message, scratch / "out_validation" +
                          ": would get none of the 1 documents; a document separator makes more of "
@@ -122,39 +114,17 @@ TEST(Tokenize, RefusesASplitThatLeavesASetEmpty) {
   EXPECT_FALSE(std::filesystem::exists(scratch / "out_train.idx"));
 }
 
-TEST(Tokenize, RefusesInputsWithoutADocument) {
-  const Scratch scratch;
-  EXPECT_EQ(config_error_of([&] {
-              run({.input = {.inputs = {scratch.write("a.jsonl", "\n\n")}},
-                   .output_prefix = scratch / "out"});
-            }),
-            scratch / "out" + ": would get none of the 0 documents");
-}
-
-TEST(Tokenize, PublishesNothingAfterABadLine) {
-  const Scratch scratch;
-  const std::string path = scratch.write("a.jsonl", "{\"text\": \"x\"}\n{\"text\": 1}\n");
-  EXPECT_EQ(
-      config_error_of([&] {
-        run({.input = {.inputs = {path}}, .output_prefix = scratch / "out", .num_threads = 2});
-      }),
-      path + ":2: \"text\" is of JSON type number; legal: string");
-  for (const char* name : {"out.bin", "out.idx", "out.bin.partial", "out.idx.partial"}) {
-    EXPECT_FALSE(std::filesystem::exists(scratch / name)) << name;
-  }
-}
-
 TEST(Tokenize, NamesAllMistakesOfTheCallInOneGo) {
   const Scratch scratch;
   std::filesystem::create_directory(scratch / "empty");
   const std::string message = config_error_of([&] {
-    run({.input = {.inputs = {scratch / "none", scratch / "empty"},
-                   .json_key = "",
-                   .document_separator = "a\nb"},
-         .output_prefix = "",
-         .shard_tokens = 0,
-         .validation_fraction = 1.0,
-         .num_threads = 0});
+    tokenize_bytes({.input = {.inputs = {scratch / "none", scratch / "empty"},
+                              .json_key = "",
+                              .document_separator = "a\nb"},
+                    .output_prefix = "",
+                    .shard_tokens = 0,
+                    .validation_fraction = 1.0,
+                    .num_threads = 0});
   });
   EXPECT_EQ(message,
             "--json-key: is empty; legal: the key of the text\n"
@@ -170,7 +140,8 @@ TEST(Tokenize, NamesAllMistakesOfTheCallInOneGo) {
 
 TEST(Tokenize, GivesEmptyDocumentsTheirEndOfTextToo) {
   const Scratch scratch;
-  run({.input = {.inputs = {scratch.write("a.jsonl", "{\"text\": \"\"}\n{\"text\": \"x\"}\n"),
+  tokenize_bytes(
+      {.input = {.inputs = {scratch.write("a.jsonl", "{\"text\": \"\"}\n{\"text\": \"x\"}\n"),
                             scratch.write("b", "")}},
        .output_prefix = scratch / "out"});
   EXPECT_EQ(text_of(scratch / "out"), "<|endoftext|>x<|endoftext|><|endoftext|>");
@@ -186,10 +157,10 @@ TEST(Tokenize, WritesTheSameWhateverTheNumberOfThreads) {
   const std::vector<std::string> inputs = {scratch.write("a.jsonl", lines),
                                            scratch.write("b", many_documents(50'000))};
   for (const int num_threads : {1, 2, 5}) {
-    run({.input = {.inputs = inputs},
-         .output_prefix = scratch / std::to_string(num_threads),
-         .validation_fraction = 0.2,
-         .num_threads = num_threads});
+    tokenize_bytes({.input = {.inputs = inputs},
+                    .output_prefix = scratch / std::to_string(num_threads),
+                    .validation_fraction = 0.2,
+                    .num_threads = num_threads});
     for (const std::string name : {"_train.bin", "_train.idx", "_validation.bin"}) {
       EXPECT_EQ(read_file(scratch / (std::to_string(num_threads) + name)),
                 read_file(scratch / ("1" + name)));
@@ -203,7 +174,8 @@ TEST(Tokenize, PutsALongDocumentOnOneSideWhereverItLies) {
   for (const int before : {0, 1, 700, 20'000}) {
     std::string text;
     for (int i = 0; i < before; ++i) text += "a short one\n---\n";
-    run({.input = {.inputs = {scratch.write("a", text + document + "\n---\nanother\n---\n" +
+    tokenize_bytes(
+        {.input = {.inputs = {scratch.write("a", text + document + "\n---\nanother\n---\n" +
                                                      many_documents(3) + "---\nvalidate me 6")},
                    .document_separator = "---"},
          .output_prefix = scratch / "out",
@@ -219,29 +191,16 @@ TEST(Tokenize, PutsALongDocumentOnOneSideWhereverItLies) {
   }
 }
 
-TEST(Tokenize, SkipsInvalidLinesWhereItIsToldToAndCountsThem) {
-  const Scratch scratch;
-  const std::string path =
-      scratch.write("a.jsonl", "{\"text\": \"x\"}\nno json\n\n{\"text\": 1}\n{\"text\": \"y\"}");
-  const TokenizeSummary summary =
-      run({.input = {.inputs = {path}, .invalid_lines = InvalidLines::skip},
-           .output_prefix = scratch / "out"});
-  EXPECT_EQ(text_of(scratch / "out"), "x<|endoftext|>y<|endoftext|>");
-  EXPECT_EQ(summary.skipped.count, 2);
-  EXPECT_TRUE(summary.skipped.first.starts_with(path + ":2: is no JSON ("))
-      << summary.skipped.first;
-}
-
 TEST(Tokenize, WritesShardsOfLlmcWithDocumentsThatRunOn) {
   const Scratch scratch;
   scratch.write("out_000007.bin", "of an older, longer run");
   scratch.write("out_000008.bin.partial", "of one that was interrupted");
   scratch.write("out_other.bin", "somebody else's");
-  const TokenizeSummary summary =
-      run({.input = {.inputs = {scratch.write("a", "0123456789ab"), scratch.write("b", "xyz")}},
-           .output_prefix = scratch / "out",
-           .output_format = OutputFormat::llmc,
-           .shard_tokens = 5});
+  const TokenizeSummary summary = tokenize_bytes(
+      {.input = {.inputs = {scratch.write("a", "0123456789ab"), scratch.write("b", "xyz")}},
+       .output_prefix = scratch / "out",
+       .output_format = OutputFormat::llmc,
+       .shard_tokens = 5});
   EXPECT_EQ(summary.num_documents, 2);
   EXPECT_EQ(summary.num_tokens, 17);
   EXPECT_EQ(read_file(scratch / "out_000000.bin"),
@@ -259,76 +218,13 @@ TEST(Tokenize, LeavesNoShardBehindAFailure) {
   const Scratch scratch;
   const std::string path = scratch.write("a.jsonl", "{\"text\": \"0123456789\"}\nno json");
   config_error_of([&] {
-    run({.input = {.inputs = {path}},
-         .output_prefix = scratch / "out",
-         .output_format = OutputFormat::llmc,
-         .shard_tokens = 3});
+    tokenize_bytes({.input = {.inputs = {path}},
+                    .output_prefix = scratch / "out",
+                    .output_format = OutputFormat::llmc,
+                    .shard_tokens = 3});
   });
   std::filesystem::remove(path);
   EXPECT_TRUE(std::filesystem::is_empty(scratch / ""));
-}
-
-TEST(Tokenize, TakesTheFilesOfAnArchiveAsThoseOfAFolder) {
-  const Scratch scratch;
-  const std::string archive =
-      tar({{"b.txt", "one"}, {"a.JSONL", "{\"text\": \"two\"}\n{\"text\": \"three\"}"}});
-  run({.input = {.inputs = {scratch.write("a.tgz", gzip(archive)), scratch.write("z", "four")}},
-       .output_prefix = scratch / "out"});
-  EXPECT_EQ(text_of(scratch / "out"),
-            "one<|endoftext|>two<|endoftext|>three<|endoftext|>four<|endoftext|>");
-  const std::string bad =
-      scratch.write("bad.zip", zip({{"a.jsonl", "{\"text\": \"x\"}\nno json"}}));
-  EXPECT_TRUE(config_error_of([&] {
-                run({.input = {.inputs = {bad}}, .output_prefix = scratch / "out"});
-              }).starts_with(bad + ": a.jsonl:2: is no JSON ("));
-}
-
-TEST(Tokenize, KnowsJsonLinesByNameWhateverItsCaseAndCompression) {
-  const Scratch scratch;
-  const std::string line = "{\"text\": \"x\"}\n";
-  for (const char* name : {"a.jsonl", "a.JSONL", "a.ndjson", "a.json", "a.Json", "a.json.gz",
-                           "a.jsonl.ZST", "a.jsonl.xz", "a.ndjson.bz2"}) {
-    run({.input = {.inputs = {scratch.write(name, line)}}, .output_prefix = scratch / "out"});
-    EXPECT_EQ(text_of(scratch / "out"), "x<|endoftext|>") << name;
-  }
-  run({.input = {.inputs = {scratch.write("jsonl", line)}}, .output_prefix = scratch / "out"});
-  EXPECT_EQ(text_of(scratch / "out"), line + "<|endoftext|>");
-}
-
-TEST(Tokenize, DoesNotReadWhatAnEarlierCallWrote) {
-  const Scratch scratch;
-  std::filesystem::create_directory(scratch / "in");
-  scratch.write("in/a", "one");
-  for (const OutputFormat format : {OutputFormat::megatron, OutputFormat::llmc}) {
-    const TokenizeOptions options{.input = {.inputs = {scratch / "in"}},
-                                  .output_prefix = scratch / "in/out",
-                                  .output_format = format,
-                                  .shard_tokens = 2};
-    EXPECT_TRUE(run(options).left_out.empty());
-    const TokenizeSummary again = run(options);
-    EXPECT_EQ(again.num_documents, 1);
-    EXPECT_EQ(again.left_out.size(), 2u);
-    for (const std::string& path : again.left_out) std::filesystem::remove(path);
-  }
-  // Those of another call are told, not taken for text: none of both halves is left out alone.
-  run({.input = {.inputs = {scratch / "in"}}, .output_prefix = scratch / "in/other"});
-  EXPECT_NE(config_error_of([&] {
-              run({.input = {.inputs = {scratch / "in"}}, .output_prefix = scratch / "in/out"});
-            }).find("in/other.idx: is the .idx of token files"),
-            std::string::npos);
-}
-
-TEST(Tokenize, RefusesAFileThatIsNoTextBeforeAnythingIsWritten) {
-  const Scratch scratch;
-  std::filesystem::create_directory(scratch / "in");
-  scratch.write("in/a", "one");
-  scratch.write("in/b.parquet", "PAR1\x15");
-  scratch.write("in/c", "\xff\xfeT");
-  const std::string message = config_error_of(
-      [&] { run({.input = {.inputs = {scratch / "in"}}, .output_prefix = scratch / "new/out"}); });
-  EXPECT_NE(message.find("in/b.parquet: is a Parquet file"), std::string::npos) << message;
-  EXPECT_NE(message.find("in/c: is text in UTF-16"), std::string::npos) << message;
-  EXPECT_FALSE(std::filesystem::exists(scratch / "new"));
 }
 
 TEST(Tokenize, ReportsHowFarItIs) {
@@ -343,9 +239,9 @@ TEST(Tokenize, ReportsHowFarItIs) {
     }
   });
   std::vector<InputProgress> reports;
-  run({.input = {.inputs = {pipe}},
-       .output_prefix = scratch / "out",
-       .report = [&](const InputProgress& progress) { reports.push_back(progress); }});
+  tokenize_bytes({.input = {.inputs = {pipe}},
+                  .output_prefix = scratch / "out",
+                  .report = [&](const InputProgress& progress) { reports.push_back(progress); }});
   writer.join();
   ASSERT_GE(reports.size(), 2u);
   EXPECT_LT(reports.size(), 10u);

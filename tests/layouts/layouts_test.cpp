@@ -14,6 +14,7 @@
 #include "tests/support/mpi_main.h"
 #include "tests/support/structured_tokens.h"
 #include "tests/support/test_device.h"
+#include "tests/support/tiny_model.h"
 #include "trainer/trainer.h"
 
 namespace redspine::testing {
@@ -31,16 +32,10 @@ struct Variant {
 };
 
 ModelConfig tiny(Family family) {
-  ModelConfig model = ModelConfig::preset(family);
-  model.num_layers = 3;
-  model.hidden_size = 32;
-  model.num_heads = 4;
-  model.num_kv_heads = 4;
-  model.ffn_size = 64;
-  model.vocab_size = kVocabulary;
-  model.max_sequence_length = kSequenceLength;
-  model.rope.original_length = kSequenceLength;
-  return model;
+  return tiny_model(family, {.num_layers = 3,
+                             .ffn_size = 64,
+                             .vocab_size = kVocabulary,
+                             .max_sequence_length = kSequenceLength});
 }
 
 std::vector<Variant> variants() {

@@ -2,21 +2,17 @@
 // six heads: uneven shares everywhere, and key/value heads that several ranks read.
 #pragma once
 
-#include "model/config.h"
+#include "tests/support/tiny_model.h"
 
 namespace redspine::testing {
 
 inline ModelConfig layer_config(Family family) {
-  ModelConfig config = ModelConfig::preset(family);
-  config.num_layers = 2;
-  config.hidden_size = 24;
-  config.num_heads = 6;
-  config.num_kv_heads = 6;
-  config.ffn_size = 37;
-  config.vocab_size = 61;
-  config.max_sequence_length = 12;
-  config.rope.original_length = 12;
-  return config;
+  return tiny_model(family, {.hidden_size = 24,
+                             .num_heads = 6,
+                             .num_kv_heads = 6,
+                             .ffn_size = 37,
+                             .vocab_size = 61,
+                             .max_sequence_length = 12});
 }
 
 }  // namespace redspine::testing

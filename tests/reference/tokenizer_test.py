@@ -36,15 +36,14 @@ def pattern_of(encoding):
         public.load_tiktoken_bpe = load
 
 
-class TokenizerTest(unittest.TestCase):
+class Comparison(unittest.TestCase):
+    """Ours and theirs on the same texts. CTest runs each class below by itself."""
+
     @classmethod
     def setUpClass(cls):
         cls.folder_object = tempfile.TemporaryDirectory()
         cls.folder = cls.folder_object.name
-        cls.random = texts.random_texts(NUM_RANDOM_TEXTS, seed=1) + texts.HARD
         cls.tiktoken = tool.tiktoken_gpt2()
-        cls.huggingface = tool.huggingface_gpt2()
-        cls.json = cls.saved(cls.huggingface, "gpt2")
 
     @classmethod
     def tearDownClass(cls):
@@ -71,13 +70,16 @@ class TokenizerTest(unittest.TestCase):
         theirs = [encoding.ids for encoding in tokenizer.encode_batch(documents)]
         self.expect_equal(documents, tool.encode(path, documents), theirs)
 
-    def expect_pattern_of_tiktoken(self, name, pattern, documents):
-        """GPT-2's tables under the pattern of another encoding."""
-        encoding = tiktoken.Encoding(
-            name, pat_str=pattern, mergeable_ranks=tool.gpt2_ranks(), special_tokens={}
-        )
-        path = self.saved(tool.huggingface_gpt2(pattern), name)
-        self.expect_tiktoken(path, encoding, documents)
+
+class TokenizerTest(Comparison):
+    """GPT-2's tables under its own pattern."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.random = texts.random_texts(NUM_RANDOM_TEXTS, seed=1) + texts.HARD
+        cls.huggingface = tool.huggingface_gpt2()
+        cls.json = cls.saved(cls.huggingface, "gpt2")
 
     def test_random_texts_as_tiktoken(self):
         self.expect_tiktoken(tool.GPT2_RANKS, self.tiktoken, self.random)
@@ -95,6 +97,59 @@ class TokenizerTest(unittest.TestCase):
     def test_corpora_as_huggingface(self):
         documents = [tool.bible(), tool.jargon(), *tool.kernel_documentation()]
         self.expect_huggingface(self.json, self.huggingface, documents)
+
+    def test_vocab_and_merges_as_huggingface(self):
+        tables = json.loads(self.huggingface.to_str())["model"]
+        folder = pathlib.Path(self.folder) / "gpt2"
+        folder.mkdir()
+        (folder / "vocab.json").write_text(json.dumps(tables["vocab"]))
+        lines = [" ".join(merge) + "\n" for merge in tables["merges"]]
+        (folder / "merges.txt").write_text("#version: 0.2\n" + "".join(lines))
+        self.expect_huggingface(folder, self.huggingface, self.random[:20_000])
+
+    def test_any_bytes_come_back(self):
+        documents = texts.random_bytes(20_000, seed=4)
+        self.assertEqual(tool.round_trip(tool.GPT2_RANKS, documents), documents)
+
+    def test_valid_text_between_other_bytes_is_encoded_by_itself(self):
+        documents = texts.random_bytes(20_000, seed=5)
+        for document, ids in zip(documents, tool.encode(tool.GPT2_RANKS, documents)):
+            expected = []
+            # Surrogate escapes stand for the bytes that are no UTF-8.
+            for part in re.split("([\udc80-\udcff])", document.decode(errors="surrogateescape")):
+                if part and "\udc80" <= part[0] <= "\udcff":
+                    expected.append(self.tiktoken.encode_single_token(bytes([ord(part) & 0xFF])))
+                else:
+                    expected += self.tiktoken.encode_ordinary(part)
+            self.assertEqual(ids, expected, document)
+
+    def test_decoding_as_tiktoken(self):
+        ids = list(range(self.tiktoken.n_vocab))
+        self.assertEqual(self.decode(ids), self.tiktoken.decode_bytes(ids))
+
+    def decode(self, ids):
+        path = pathlib.Path(self.folder)
+        data = b"".join(number.to_bytes(4, "little") for number in [len(ids), *ids])
+        (path / "ids").write_bytes(data)
+        tool.run_tool("decode", tool.GPT2_RANKS, path / "ids", path / "decoded")
+        return tool.read_records(path / "decoded", 1)[0]
+
+
+class PatternTest(Comparison):
+    """The patterns of other models."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.random = texts.random_texts(NUM_RANDOM_TEXTS, seed=1) + texts.HARD
+
+    def expect_pattern_of_tiktoken(self, name, pattern, documents):
+        """GPT-2's tables under the pattern of another encoding."""
+        encoding = tiktoken.Encoding(
+            name, pat_str=pattern, mergeable_ranks=tool.gpt2_ranks(), special_tokens={}
+        )
+        path = self.saved(tool.huggingface_gpt2(pattern), name)
+        self.expect_tiktoken(path, encoding, documents)
 
     def test_llama3_pattern_as_huggingface(self):
         tokenizer = tool.huggingface_gpt2(tool.LLAMA3_PATTERN)
@@ -128,14 +183,9 @@ class TokenizerTest(unittest.TestCase):
         pathlib.Path(path).write_text("".join(lines))
         self.expect_tiktoken(path, encoding, self.random[:20_000])
 
-    def test_vocab_and_merges_as_huggingface(self):
-        tables = json.loads(self.huggingface.to_str())["model"]
-        folder = pathlib.Path(self.folder) / "gpt2"
-        folder.mkdir()
-        (folder / "vocab.json").write_text(json.dumps(tables["vocab"]))
-        lines = [" ".join(merge) + "\n" for merge in tables["merges"]]
-        (folder / "merges.txt").write_text("#version: 0.2\n" + "".join(lines))
-        self.expect_huggingface(folder, self.huggingface, self.random[:20_000])
+
+class AddedTokensTest(Comparison):
+    """Tokens beside the tables, and what they do to the text around them."""
 
     def test_added_tokens_as_huggingface(self):
         random_source = random.Random(7)
@@ -165,33 +215,6 @@ class TokenizerTest(unittest.TestCase):
         ours = tool.encode(tool.GPT2_RANKS, documents, "as_ids")
         theirs = [self.tiktoken.encode(text, allowed_special="all") for text in documents]
         self.expect_equal(documents, ours, theirs)
-
-    def test_any_bytes_come_back(self):
-        documents = texts.random_bytes(20_000, seed=4)
-        self.assertEqual(tool.round_trip(tool.GPT2_RANKS, documents), documents)
-
-    def test_valid_text_between_other_bytes_is_encoded_by_itself(self):
-        documents = texts.random_bytes(20_000, seed=5)
-        for document, ids in zip(documents, tool.encode(tool.GPT2_RANKS, documents)):
-            expected = []
-            # Surrogate escapes stand for the bytes that are no UTF-8.
-            for part in re.split("([\udc80-\udcff])", document.decode(errors="surrogateescape")):
-                if part and "\udc80" <= part[0] <= "\udcff":
-                    expected.append(self.tiktoken.encode_single_token(bytes([ord(part) & 0xFF])))
-                else:
-                    expected += self.tiktoken.encode_ordinary(part)
-            self.assertEqual(ids, expected, document)
-
-    def test_decoding_as_tiktoken(self):
-        ids = list(range(self.tiktoken.n_vocab))
-        self.assertEqual(self.decode(ids), self.tiktoken.decode_bytes(ids))
-
-    def decode(self, ids):
-        path = pathlib.Path(self.folder)
-        data = b"".join(number.to_bytes(4, "little") for number in [len(ids), *ids])
-        (path / "ids").write_bytes(data)
-        tool.run_tool("decode", tool.GPT2_RANKS, path / "ids", path / "decoded")
-        return tool.read_records(path / "decoded", 1)[0]
 
 
 class TrainingTest(unittest.TestCase):

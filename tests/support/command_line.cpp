@@ -6,7 +6,6 @@
 
 #include <array>
 #include <cstdio>
-#include <fstream>
 
 namespace redspine::testing {
 
@@ -39,33 +38,14 @@ int count(const std::string& text, const std::string& part) {
   return found;
 }
 
-Folder::Folder(const std::string& name) : folder_(std::filesystem::temp_directory_path() / name) {
-  std::filesystem::remove_all(folder_);
-  std::filesystem::create_directories(folder_);
-}
-
-Folder::~Folder() {
-  std::error_code ignored;
-  std::filesystem::remove_all(folder_, ignored);
-}
-
 void Folder::write(const std::string& name, std::string text) const {
   for (std::size_t at = 0; (at = text.find("DIR", at)) != std::string::npos;) {
-    text.replace(at, 3, folder_.string());
+    text.replace(at, 3, scratch_.folder());
   }
-  std::ofstream(path(name)) << text;
+  scratch_.write(name, text);
 }
 
-namespace {
-
-std::string name_of_test() {
-  const ::testing::TestInfo& test = *::testing::UnitTest::GetInstance()->current_test_info();
-  return fmt::format("redspine_{}_{}", test.test_suite_name(), test.name());
-}
-
-}  // namespace
-
-TinyRun::TinyRun() : Folder(name_of_test()) {
+TinyRun::TinyRun() {
   std::string text;
   for (int i = 0; i < 100; ++i) text += fmt::format("The square of {} is not its double.\n", i);
   write("text", text);

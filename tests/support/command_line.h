@@ -1,8 +1,9 @@
 // The `redspine` binary as a shell starts it: words in, text and an exit code out. Local.
 #pragma once
 
-#include <filesystem>
 #include <string>
+
+#include "tests/support/scratch.h"
 
 namespace redspine::testing {
 
@@ -23,20 +24,15 @@ int count(const std::string& text, const std::string& part);
 /// A folder of its own, removed at the end.
 class Folder {
  public:
-  explicit Folder(const std::string& name);
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  ~Folder();
-
-  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+  std::string path(const std::string& name) const { return scratch_ / name; }
   /// Writes a file; DIR in `text` stands for this folder.
   void write(const std::string& name, std::string text) const;
 
  private:
-  std::filesystem::path folder_;
+  Scratch scratch_;
 };
 
-/// A folder named after the running test, with "text", its token files "tokens", and "run.yaml",
+/// A folder with "text", its token files "tokens", and "run.yaml",
 /// which trains the run "tiny" on them for two steps, into "runs".
 class TinyRun : public Folder {
  public:

@@ -10,9 +10,10 @@
 #include <algorithm>
 #include <csignal>
 #include <fstream>
-#include <iterator>
 #include <stdexcept>
 #include <thread>
+
+#include "tests/support/scratch.h"
 
 namespace redspine::testing {
 namespace {
@@ -26,11 +27,6 @@ void pause() { std::this_thread::sleep_for(std::chrono::milliseconds(2)); }
 
 double seconds_since(steady_clock::time_point start) {
   return std::chrono::duration<double>(steady_clock::now() - start).count();
-}
-
-std::string text_of(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
 }
 
 struct Process {
@@ -69,6 +65,12 @@ std::vector<std::string> kill_all_children() {
 }
 
 }  // namespace
+
+std::string unprivileged(const std::string& command) {
+  constexpr const char* kFewer = "-dac_override,-dac_read_search";
+  if (geteuid() != 0) return command;
+  return fmt::format("setpriv --bounding-set={0} --inh-caps={0} {1}", kFewer, command);
+}
 
 Job::Job(const std::string& command, std::filesystem::path folder)
     : folder_(std::move(folder)), start_(steady_clock::now()) {
@@ -123,8 +125,8 @@ Ended Job::wait(double limit_seconds) {
   ended.seconds = seconds_since(start_);
   ended.left_behind = kill_all_children();
   pid_ = -1;
-  ended.output = text_of(folder_ / "stdout");
-  ended.errors = text_of(folder_ / "stderr");
+  ended.output = read_file(folder_ / "stdout");
+  ended.errors = read_file(folder_ / "stderr");
   return ended;
 }
 

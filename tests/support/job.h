@@ -12,6 +12,9 @@
 
 namespace redspine::testing {
 
+/// `command` with the rights of any user: what takes from root that it may open everything.
+std::string unprivileged(const std::string& command);
+
 /// How a job ended.
 struct Ended {
   int exit_code = -1;           // as a shell gives it; -1: it had to be killed at the time limit

@@ -8,6 +8,7 @@
 
 #include "data/io/folders.h"
 #include "model/transformers/stored_tensors.h"
+#include "tests/support/tiny_model.h"
 #include "trainer/checkpoint/format/model_json.h"
 #include "trainer/checkpoint/format/safetensors.h"
 #include "trainer/checkpoint/format/tensor_files.h"
@@ -89,16 +90,7 @@ TensorBytes read_model_bytes(const std::string& directory) {
 }
 
 ModelConfig small_model(Family family, std::int64_t vocab_size) {
-  ModelConfig config = ModelConfig::preset(family);
-  config.num_layers = 2;
-  config.hidden_size = 32;
-  config.num_heads = 4;
-  config.num_kv_heads = 4;
-  config.ffn_size = 48;
-  config.vocab_size = vocab_size;
-  config.max_sequence_length = 24;
-  config.rope.original_length = 24;
-  return config;
+  return tiny_model(family, {.vocab_size = vocab_size, .max_sequence_length = 24});
 }
 
 }  // namespace redspine::testing

@@ -31,7 +31,7 @@ TensorBytes write_model(const std::string& directory, const ModelFiles& model);
 /// Everything in the safetensors files of a model.
 TensorBytes read_model_bytes(const std::string& directory);
 
-/// 2 layers of 4 heads, hidden size 32, at most 24 tokens.
+/// The tiny model, of at most 24 tokens.
 ModelConfig small_model(Family family, std::int64_t vocab_size);
 
 }  // namespace redspine::testing

@@ -32,13 +32,6 @@ std::vector<std::string> contents(const Scene& scene) {
   return names;
 }
 
-/// What takes from root that it may open everything, before a command; for others nothing.
-std::string unprivileged() {
-  constexpr const char* kFewer = "-dac_override,-dac_read_search";
-  if (geteuid() != 0) return "";
-  return fmt::format("setpriv --bounding-set={0} --inh-caps={0} ", kFewer);
-}
-
 }  // namespace
 
 std::string name_of(const ::testing::TestParamInfo<Mistaken>& info) { return info.param.name; }
@@ -83,8 +76,9 @@ void expect_refused(const Mistaken& mistaken) {
   for (const int num_ranks : mistaken.ranks) {
     SCOPED_TRACE(fmt::format("on {} ranks", num_ranks));
     // An mpirun whose job failed would sleep for a second before it ends.
-    const std::string command = unprivileged() + "env OMPI_MCA_odls_base_sigkill_timeout=0 " +
-                                Scene::on_ranks(num_ranks, Scene::train(mistaken.words));
+    const std::string command =
+        unprivileged("env OMPI_MCA_odls_base_sigkill_timeout=0 " +
+                     Scene::on_ranks(num_ranks, Scene::train(mistaken.words)));
     Ended ended = scene.run(command);
     // A busy machine stalls any job now and then; one that really waits does so again.
     if (ended.seconds >= kMaxSeconds) ended = scene.run(command);

@@ -5,6 +5,7 @@
 #include "tests/support/random_tensor.h"
 #include "tests/support/structured_tokens.h"
 #include "tests/support/test_device.h"
+#include "tests/support/tiny_model.h"
 #include "trainer/training_run.h"
 
 namespace redspine::testing {
@@ -33,15 +34,7 @@ RunFiles::RunFiles()
 Config run_config(const RunFiles& files, Family family) {
   Config config;
   config.run = {.name = "run", .output_dir = files.directory};
-  config.model = ModelConfig::preset(family);
-  config.model.num_layers = 2;
-  config.model.hidden_size = 32;
-  config.model.num_heads = 4;
-  config.model.num_kv_heads = 2;
-  config.model.ffn_size = 48;
-  config.model.vocab_size = 257;
-  config.model.max_sequence_length = 16;
-  config.model.rope.original_length = 16;
+  config.model = tiny_model(family, {.num_kv_heads = 2});
   config.data.train = {{.path = files.train}};
   config.data.validation = {{.path = files.validation}};
   config.batch = {.sequence_length = 16, .global_batch_size = 8, .micro_batch_size = 2};

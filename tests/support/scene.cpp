@@ -3,17 +3,13 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <cstdlib>
 #include <fstream>
-#include <iterator>
 #include <sstream>
 #include <stdexcept>
 #include <thread>
 
 namespace redspine::testing {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr std::string_view kConfig = R"(run:
   name: run
@@ -38,12 +34,6 @@ train:
   eval_interval: 2
 )";
 
-fs::path make_folder() {
-  std::string name = (fs::temp_directory_path() / "redspine_faults_XXXXXX").string();
-  if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary folder");
-  return name;
-}
-
 }  // namespace
 
 std::string replaced(std::string text, std::string_view part, std::string_view by) {
@@ -54,21 +44,13 @@ std::string replaced(std::string text, std::string_view part, std::string_view b
   return text.replace(at, part.size(), by);
 }
 
-Scene::Scene() : folder_(make_folder()) {
+Scene::Scene() {
   write("config.yaml", kConfig);
   write_tokens("train.u16", 4000);
   write_tokens("validation.u16", 600);
 }
 
-Scene::~Scene() {
-  std::error_code ignored;
-  fs::remove_all(folder_, ignored);
-}
-
-std::string Scene::read(std::string_view name) const {
-  std::ifstream file(path(name), std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
+std::string Scene::read(std::string_view name) const { return read_file(path(name)); }
 
 void Scene::write(std::string_view name, std::string_view bytes) const {
   std::ofstream file(path(name), std::ios::binary);
@@ -103,7 +85,7 @@ std::string Scene::on_ranks(int num_ranks, const std::string& command) {
 }
 
 Ended Scene::run(const std::string& command, double limit_seconds) const {
-  return Job(command, folder_).wait(limit_seconds);
+  return Job(command, folder()).wait(limit_seconds);
 }
 
 std::vector<std::string> Scene::metrics(std::string_view run) const {

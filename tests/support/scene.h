@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tests/support/job.h"
+#include "tests/support/scratch.h"
 
 namespace redspine::testing {
 
@@ -19,12 +20,9 @@ std::string replaced(std::string text, std::string_view part, std::string_view b
 class Scene {
  public:
   Scene();
-  Scene(const Scene&) = delete;
-  Scene& operator=(const Scene&) = delete;
-  ~Scene();
 
-  const std::filesystem::path& folder() const { return folder_; }
-  std::filesystem::path path(std::string_view name) const { return folder_ / name; }
+  std::filesystem::path folder() const { return scratch_.folder(); }
+  std::filesystem::path path(std::string_view name) const { return scratch_ / name; }
 
   std::string read(std::string_view name) const;
   void write(std::string_view name, std::string_view bytes) const;
@@ -47,7 +45,7 @@ class Scene {
   std::vector<std::string> metrics(std::string_view run) const;
 
  private:
-  std::filesystem::path folder_;
+  Scratch scratch_;
 };
 
 /// What a job's ranks wrote to standard error, without what mpirun adds.

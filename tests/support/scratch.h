@@ -1,4 +1,4 @@
-// What tests of data/ share: a folder of their own, token files of each format made by hand (not by
+// What tests of files share: a folder of their own, token files of each format made by hand (not by
 // the code under test), and the text of the error that a call ends with.
 #pragma once
 
@@ -20,6 +20,7 @@ class Scratch {
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;
 
+  const std::string& folder() const { return folder_; }
   /// A path in the folder.
   std::string operator/(std::string_view name) const { return folder_ + "/" + std::string(name); }
   /// Writes a file and returns its path.

@@ -1,6 +1,7 @@
 #include "tests/support/training_case.h"
 
 #include "data/files/megatron_writer.h"
+#include "tests/support/tiny_model.h"
 #include "trainer/checkpoint/format/manifest.h"
 
 namespace redspine::testing {
@@ -26,15 +27,10 @@ void write_file(const std::string& prefix, int num_documents, std::uint32_t seed
 }
 
 ModelConfig tiny(Family family) {
-  ModelConfig model = ModelConfig::preset(family);
-  model.num_layers = 2;
-  model.hidden_size = 16;
-  model.num_heads = 4;
-  model.num_kv_heads = 4;
-  model.ffn_size = 22;  // uneven over four ranks
-  model.vocab_size = kVocabulary;
-  model.max_sequence_length = kSequenceLength;
-  model.rope.original_length = kSequenceLength;
+  ModelConfig model = tiny_model(family, {.hidden_size = 16,
+                                          .ffn_size = 22,  // uneven over four ranks
+                                          .vocab_size = kVocabulary,
+                                          .max_sequence_length = kSequenceLength});
   model.dropout = 0.1;
   return model;
 }

@@ -4,22 +4,15 @@
 #include <algorithm>
 
 #include "tests/support/mpi_main.h"
+#include "tests/support/tiny_model.h"
 #include "trainer/sampling.h"
 
 namespace redspine::testing {
 namespace {
 
 ModelConfig config_of(Family family) {
-  ModelConfig config = ModelConfig::preset(family);
-  config.num_layers = 2;
-  config.hidden_size = 32;
-  config.num_heads = 4;
-  config.num_kv_heads = family == Family::llama ? 2 : 4;
-  config.ffn_size = 48;
-  config.vocab_size = 61;  // no multiple of any number of ranks here
-  config.max_sequence_length = 16;
-  config.rope.original_length = 16;
-  return config;
+  // The vocabulary is no multiple of any number of ranks here.
+  return tiny_model(family, {.num_kv_heads = family == Family::llama ? 2 : 4, .vocab_size = 61});
 }
 
 std::vector<std::int32_t> some_tokens(std::int64_t count) {

@@ -18,6 +18,12 @@ bool exists(const std::string& path) {
   return std::filesystem::exists(path, ignored);
 }
 
+// Not so of a path that the system does not follow: over a link to itself, of too long a name.
+bool is_absent(const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::status(path, ignored).type() == std::filesystem::file_type::not_found;
+}
+
 // What a file of a model is that is not read.
 std::string form_hint(const std::string& name) {
   if (name.ends_with(".gguf")) {
@@ -46,7 +52,7 @@ bool may_be_hub_name(const std::string& path) {
   return !first.empty() && first.front() != '.' && rest != "/" &&
          first.find_first_not_of(kLegal) == std::string_view::npos &&
          (rest.empty() || rest.find_first_not_of(kLegal, 1) == std::string_view::npos) &&
-         !exists(std::string(first));
+         is_absent(std::string(first));
 }
 
 }  // namespace
@@ -55,7 +61,7 @@ void check_is_model_directory(const std::string& directory) {
   const std::string problem = directory_problem(directory);
   if (!problem.empty()) {
     std::string hint = form_hint(directory);
-    if (hint.empty() && !exists(directory) && may_be_hub_name(directory)) {
+    if (hint.empty() && is_absent(directory) && may_be_hub_name(directory)) {
       hint = fmt::format(
           "; a model of the Hugging Face hub is not fetched from here: `hf download "
           "{} --local-dir DIR` does, then give DIR",

@@ -17,7 +17,7 @@
 #include "parallel/group/failure.h"
 #include "trainer/checkpoint/format/manifest.h"
 #include "trainer/checkpoint/format/model_json.h"
-#include "trainer/checkpoint/format/safetensors.h"
+#include "trainer/checkpoint/rank_files.h"
 #include "trainer/checkpoint/save_plan.h"
 #include "trainer/checkpoint/tensor_gather.h"
 #include "trainer/checkpoint/verify.h"
@@ -30,9 +30,6 @@ using Clock = std::chrono::steady_clock;
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
-
-// A piece stays in the cache from the hash of it to the copy that the system takes.
-constexpr std::size_t kBytesAtOnce = std::size_t{256} << 10;
 
 std::span<const float> in_place(ConstTensorView from, HostBuffer&) { return host_values(from); }
 
@@ -53,51 +50,6 @@ bool are_finite(std::span<const float> values) {
   }
   return num_bad == 0;
 }
-
-// The files that this rank writes, and what the manifest says about them.
-class RankFiles {
- public:
-  RankFiles(const std::string& folder, const SavePlan& plan,
-            const std::vector<PlannedTensor>& mine) {
-    std::map<std::string, std::vector<SafetensorsTensor>> tensors;
-    for (const PlannedTensor& planned : mine) {
-      const std::string& file = plan.file_of(planned);
-      file_of_stem_[stem_of(planned.part)] = file;
-      tensors[file].push_back({planned.name(), ElementType::f32, planned.tensor->shape.dims()});
-    }
-    for (const auto& [file, entries] : tensors) {
-      writers_.try_emplace(file, fmt::format("{}/{}", folder, file), entries);
-    }
-  }
-
-  void write(const PlannedTensor& planned, std::span<const float> values) {
-    const std::string& file = file_of_stem_.at(stem_of(planned.part));
-    SafetensorsWriter& writer = writers_.at(file);
-    ContentHash hash;
-    for (auto bytes = std::as_bytes(values); !bytes.empty();) {
-      const auto piece = bytes.first(std::min(bytes.size(), kBytesAtOnce));
-      hash.add(piece);
-      writer.write(piece);
-      bytes = bytes.subspan(piece.size());
-    }
-    files_[file].tensors[planned.name()] = hash.text();
-  }
-
-  /// Syncs everything; afterwards the manifest's entries are complete.
-  std::map<std::string, ManifestFile> finish() {
-    for (auto& [name, writer] : writers_) {
-      writer.finish();
-      files_[name].bytes = writer.file_bytes();
-      files_[name].hash = hash_text(writer.header_bytes());
-    }
-    return files_;
-  }
-
- private:
-  std::map<std::string, std::string> file_of_stem_;
-  std::map<std::string, SafetensorsWriter> writers_;
-  std::map<std::string, ManifestFile> files_;
-};
 
 // Host memory for one state of this rank.
 struct Snapshot {

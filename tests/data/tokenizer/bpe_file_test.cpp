@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "data/tokenizer/byte_alphabet.h"
 #include "data/tokenizer/splitter.h"
 #include "data/tokenizer/tokenizer.h"
 #include "tests/data/tokenizer/bpe_tables.h"
@@ -44,35 +43,6 @@ void expect_equal(const BpeModel& model, const BpeModel& expected) {
 }
 
 Json small_json() { return Json::parse(tokenizer_json(small_model())); }
-
-std::string small_vocab() { return small_json()["model"]["vocab"].dump(); }
-constexpr std::string_view kSmallMerges = "#version: 0.2\nh e\nĠ t\r\nĠt he\na a\n";
-
-std::string base64(std::string_view bytes) {
-  constexpr std::string_view kDigits =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string text;
-  for (std::size_t i = 0; i < bytes.size(); i += 3) {
-    unsigned bits = 0;
-    for (std::size_t j = 0; j < 3; ++j) {
-      bits = bits << 8 | (i + j < bytes.size() ? static_cast<unsigned char>(bytes[i + j]) : 0U);
-    }
-    for (std::size_t j = 0; j < 4; ++j) {
-      text += i + j > bytes.size() ? '=' : kDigits[bits >> (18 - 6 * j) & 63];
-    }
-  }
-  return text;
-}
-
-std::string small_tiktoken() {
-  const BpeModel model = small_model();
-  std::string text;
-  for (std::size_t id = 0; id < model.tokens.size(); ++id) {
-    if (id == 256) continue;
-    text += base64(model.tokens[id]) + " " + std::to_string(id) + "\n";
-  }
-  return text;
-}
 
 TEST(TokenizerJson, ReadsWhatItWrites) {
   expect_equal(parse_tokenizer_json(tokenizer_json(small_model()), kSource), small_model());
@@ -249,129 +219,12 @@ TEST(VocabAndMerges, RefusesMergesThatWereCut) {
       << message;
 }
 
-BpeModel parse_small_tiktoken(const std::string& text) {
-  return parse_tiktoken(text, {kGpt2Pattern, "<|endoftext|>", 256}, kSource);
-}
-
-TEST(Tiktoken, MergesWhateverGivesAToken) {
-  const BpeModel model = parse_small_tiktoken(small_tiktoken());
-  EXPECT_EQ(model.tokens, small_model().tokens);
-  EXPECT_EQ(model.pattern, kGpt2Pattern);
-  EXPECT_EQ(model.end_of_text, 256);  // the rank that was left free
-  EXPECT_TRUE(model.is_whole_piece_first);
-  ASSERT_EQ(model.merges.size(), 4U);
-  EXPECT_EQ(model.merges[0].rank, 257);
-}
-
-// The format names no pattern, so that another table would silently be cut as GPT-2's.
-TEST(Tiktoken, RefusesRanksThatItDoesNotKnow) {
-  std::string as_many_as_gpt2;
-  for (int id = 0; id < 256; ++id) {
-    as_many_as_gpt2 +=
-        base64(std::string(1, static_cast<char>(id))) + " " + std::to_string(id) + "\n";
-  }
-  for (int id = 256; id < 50256; ++id) {
-    const std::string token = {'x', static_cast<char>(id >> 8), static_cast<char>(id & 255)};
-    as_many_as_gpt2 += base64(token) + " " + std::to_string(id) + "\n";
-  }
-  const auto expect_refused = [](const std::string& text, const std::string& expected) {
-    const std::string message = config_error_of([&] { parse_tiktoken(text, kSource); });
-    EXPECT_NE(message.find(expected), std::string::npos) << message;
-    EXPECT_NE(message.find("legal: GPT-2 (50256), "), std::string::npos) << message;
-    EXPECT_NE(message.find("give the tokenizer.json"), std::string::npos) << message;
-  };
-  expect_refused(small_tiktoken(), "data.tokenizer: FILE: has 260 ranks, which are not");
-  expect_refused(as_many_as_gpt2, "FILE: has 50256 ranks, which are not");
-}
-
-TEST(Tiktoken, RefusesARankThatIsTheEndOfText) {
-  const std::string text = small_tiktoken() + base64("zz") + " 256\n";
-  const std::string message = config_error_of([&] { parse_small_tiktoken(text); });
-  EXPECT_NE(message.find("has rank 256, the id of <|endoftext|>"), std::string::npos) << message;
-}
-
-TEST(Tiktoken, NamesTheLineThatIsWrong) {
-  for (const std::string wrong :
-       {"YWI", "YWI=", "YWI= ", "YWI= -1", "YWI= x", "YWI= 1x", "= 300", " 300", "Y*I= 300",
-        "YWI= 4194304", "YWI=  300", "YWI= 99999999999999999999"}) {
-    const std::string message =
-        config_error_of([&] { parse_small_tiktoken(small_tiktoken() + wrong); });
-    EXPECT_NE(message.find("FILE: line 261 is \"" + wrong + "\"; legal"), std::string::npos)
-        << message;
-  }
-}
-
-TEST(Tiktoken, NamesInconsistentRanks) {
-  const auto error = [](const std::string& text) {
-    return config_error_of([&] { parse_small_tiktoken(text); });
-  };
-  EXPECT_NE(error("").find("has no ranks"), std::string::npos);
-  EXPECT_NE(error("\n\n").find("has no ranks"), std::string::npos);
-  EXPECT_NE(error(small_tiktoken() + "eHg= 257").find("line 261 has rank 257"), std::string::npos);
-  EXPECT_NE(error(small_tiktoken() + "aGU= 300").find("tokens 257 and 300 are the same bytes"),
-            std::string::npos);
-  EXPECT_NE(error("YQ== 0").find("has no token for byte 0x00"), std::string::npos);
-  EXPECT_NE(error(base64(std::string(1025, 'a')) + " 300").find("legal: 1 to 1024 bytes"),
-            std::string::npos);
-}
-
-TEST(LoadTokenizer, KnowsEachKindOfFileByItsContent) {
-  const Scratch scratch;
-  const std::string json = scratch.write("mine", "\n " + tokenizer_json(small_model()));
-  scratch.write("vocab.json", small_vocab());
-  scratch.write("merges.txt", kSmallMerges);
-  for (const std::string& path : {json, scratch / ""}) {
-    std::vector<std::int32_t> tokens;
-    load_tokenizer(path, "key")->encode(" the", tokens);
-    EXPECT_EQ(tokens, std::vector<std::int32_t>{259}) << path;
-  }
-  const std::string ranks = scratch.write("ranks", small_tiktoken());
-  EXPECT_NE(config_error_of([&] { load_tokenizer(ranks, "key"); }).find("has 260 ranks"),
-            std::string::npos);
-  scratch.write("tokenizer.json", tokenizer_json(byte_model()));  // goes first
-  EXPECT_EQ(load_tokenizer(scratch / "", "key")->vocab_size(), 257);
-}
-
-TEST(LoadTokenizer, MakesTheByteTokenizer) {
-  for (const char* name : {"", "bytes"}) {
-    EXPECT_EQ(load_tokenizer(name, "key")->vocab_size(), ByteTokenizer::kVocabSize);
-  }
-}
-
-TEST(LoadTokenizer, NamesWhatIsNotThere) {
-  const Scratch scratch;
-  const std::string folder = config_error_of([&] { load_tokenizer(scratch / "", "key"); });
-  EXPECT_NE(folder.find("is a folder without tokenizer.json"), std::string::npos) << folder;
-  const std::string file = config_error_of([&] { load_tokenizer(scratch / "none", "key"); });
-  EXPECT_NE(file.find("key: " + scratch / "none"), std::string::npos) << file;
-}
-
 TEST(SaveTokenizerJson, ReplacesAFile) {
   const Scratch scratch;
   const std::string path = scratch.write("tokenizer.json", "old");
   PartialFile file(path, "");
   save_tokenizer_json(small_model(), file);
   EXPECT_EQ(read_file(path), tokenizer_json(small_model()));
-}
-
-TEST(ByteAlphabet, SpellsBytesAsGpt2Does) {
-  EXPECT_EQ(spell_bytes(" a\n\xFF\xAD"), "ĠaĊÿŃ");
-  EXPECT_EQ(read_spelling("ĠaĊÿŃ"), " a\n\xFF\xAD");
-  EXPECT_EQ(bytes_in_alphabet_order()[0], '!');
-  EXPECT_EQ(bytes_in_alphabet_order()[188], 0);
-  EXPECT_EQ(bytes_in_alphabet_order()[255], 0xAD);
-}
-
-TEST(ByteAlphabet, ReadsWhatItSpells) {
-  std::string bytes;
-  for (int byte = 0; byte < 256; ++byte) bytes += static_cast<char>(byte);
-  EXPECT_EQ(read_spelling(spell_bytes(bytes)), bytes);
-}
-
-TEST(ByteAlphabet, RefusesOtherCharacters) {
-  for (const std::string_view wrong : {" ", "a\n", "\u0144", "日", "\xAD", "\u00AD"}) {
-    EXPECT_EQ(read_spelling(wrong), std::nullopt) << wrong;
-  }
 }
 
 }  // namespace

@@ -1,7 +1,9 @@
 #include "tests/data/tokenizer/bpe_tables.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
+#include "data/tokenizer/bpe_file.h"
 #include "data/tokenizer/splitter.h"
 
 namespace redspine {
@@ -36,6 +38,36 @@ BpeModel small_model() {
   add_merge(model, space_t, he, 2);
   add_merge(model, 'a', 'a', 3);
   return model;
+}
+
+std::string small_vocab() {
+  return nlohmann::json::parse(tokenizer_json(small_model()))["model"]["vocab"].dump();
+}
+
+std::string base64(std::string_view bytes) {
+  constexpr std::string_view kDigits =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string text;
+  for (std::size_t i = 0; i < bytes.size(); i += 3) {
+    unsigned bits = 0;
+    for (std::size_t j = 0; j < 3; ++j) {
+      bits = bits << 8 | (i + j < bytes.size() ? static_cast<unsigned char>(bytes[i + j]) : 0U);
+    }
+    for (std::size_t j = 0; j < 4; ++j) {
+      text += i + j > bytes.size() ? '=' : kDigits[bits >> (18 - 6 * j) & 63];
+    }
+  }
+  return text;
+}
+
+std::string small_tiktoken() {
+  const BpeModel model = small_model();
+  std::string text;
+  for (std::size_t id = 0; id < model.tokens.size(); ++id) {
+    if (id == 256) continue;
+    text += base64(model.tokens[id]) + " " + std::to_string(id) + "\n";
+  }
+  return text;
 }
 
 }  // namespace redspine

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "data/tokenizer/bpe_model.h"
@@ -18,5 +19,12 @@ std::int32_t add_merge(BpeModel& model, std::int32_t left, std::int32_t right, s
 
 /// A model that makes " the" of a space, 't', 'h' and 'e', and "aa" of two 'a'.
 BpeModel small_model();
+
+/// small_model() as GPT-2's vocab.json and merges.txt have it, and as ranks of tiktoken.
+std::string small_vocab();
+inline constexpr std::string_view kSmallMerges = "#version: 0.2\nh e\nĠ t\r\nĠt he\na a\n";
+std::string small_tiktoken();
+
+std::string base64(std::string_view bytes);
 
 }  // namespace redspine

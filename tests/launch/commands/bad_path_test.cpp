@@ -4,11 +4,11 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
 
 #include "tests/support/command_line.h"
+#include "tests/support/job.h"
 
 namespace redspine::testing {
 namespace {
@@ -19,13 +19,6 @@ struct BadPath {
   std::string path;
   std::string cause;
 };
-
-/// What root may do that others may not is taken from it; the rest of the tests runs as it is.
-std::string unprivileged(const std::string& command) {
-  constexpr const char* kFewer = "-dac_override,-dac_read_search";
-  if (geteuid() != 0) return command;
-  return fmt::format("setpriv --bounding-set={0} --inh-caps={0} {1}", kFewer, command);
-}
 
 class BadPaths : public ::testing::Test {
  protected:

@@ -1,7 +1,6 @@
 #include "tests/launch/commands/trained.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <memory>
@@ -28,7 +27,7 @@ std::unique_ptr<Folder> folder;
 
 class Training : public ::testing::Environment {
   void SetUp() override {
-    folder = std::make_unique<Folder>("redspine_trained_" + std::to_string(getpid()));
+    folder = std::make_unique<Folder>();
     std::string text;
     for (int i = 0; i < kNumDocuments; ++i) {
       text += "The square of " + std::to_string(i) + " is no king.\n\n";

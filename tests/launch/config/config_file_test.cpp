@@ -7,9 +7,6 @@
 namespace redspine::testing {
 namespace {
 
-constexpr const char* kWholeNumber =
-    "legal: a whole number in digits alone, like 1000 (not 1e3, not 1000.0)";
-
 // --- What is accepted ----------------------------------------------------------------------------
 
 TEST(ConfigFile, TheDefaultsAreThoseOfTheInterface) {
@@ -262,109 +259,6 @@ TEST(ConfigFile, ASettingIsAsStrictAsTheFile) {
             "--set train.steps=0: train.steps: is 0; legal: 1 to 2147483647");
   EXPECT_EQ(mistakes_of(kMinimal, {"model.rope={fator: 2}"}).substr(0, 74),
             "--set model.rope={fator: 2}: model.rope.fator: unknown key; nearest: model");
-}
-
-// --- Values against one another ------------------------------------------------------------------
-
-TEST(ConfigFile, AllMistakesAreListedInOneGo) {
-  EXPECT_EQ(mistakes_of("model:\n"
-                        "  num_heads: 5\n"
-                        "  num_layrs: 3\n"
-                        "  dropout: 1.5\n"
-                        "batch:\n"
-                        "  sequence_length: 2048\n"
-                        "train:\n"
-                        "  steps: many\n"
-                        "  steps: 3\n",
-                        {"schedule.min_ratio=2"}),
-            std::string("run.yaml:3:3: model.num_layrs: unknown key; nearest: model.num_layers; "
-                        "legal here: family, num_layers, hidden_size, num_heads, num_kv_heads, "
-                        "ffn_size, vocab_size, max_sequence_length, position, rope, norm, "
-                        "norm_epsilon, activation, bias, tie_embeddings, dropout\n"
-                        "run.yaml:8:10: train.steps: read the text \"many\"; ") +
-                kWholeNumber +
-                "\nrun.yaml:9:3: train.steps: duplicate key; first given at run.yaml:8:3\n"
-                "run.yaml: data.train: missing; legal: a list of files, like [{path: data/train, "
-                "weight: 1.0}]\n"
-                "run.yaml:4:12: model.dropout: is 1.5; legal: 0 (off) to below 1\n"
-                "run.yaml:2:14: model.num_heads: is 5, which does not divide model.hidden_size "
-                "(768)\n"
-                "--set schedule.min_ratio=2: schedule.min_ratio: is 2; legal: 0 to 1\n"
-                "run.yaml:6:20: batch.sequence_length: is 2048, longer than "
-                "model.max_sequence_length (1024)");
-}
-
-TEST(ConfigFile, AWrongTextIsNotBlamedTwice) {
-  // 5 heads do not divide the default hidden size, but nobody asked for the default.
-  EXPECT_EQ(mistakes_of(kMinimal + "model: {hidden_size: '640', num_heads: 5}\n"),
-            std::string("run.yaml:5:22: model.hidden_size: read the quoted text \"640\"; ") +
-                kWholeNumber);
-}
-
-TEST(ConfigFile, ADefaultOrPresetThatDoesNotFitIsNamedAsSuch) {
-  EXPECT_EQ(mistakes_of(kMinimal + "model: {hidden_size: 100}\n"),
-            "model.num_heads (default): is 12, which does not divide model.hidden_size (100)");
-  EXPECT_EQ(mistakes_of(kMinimal + "model: {max_sequence_length: 0}\n"),
-            "run.yaml:5:30: model.max_sequence_length: is 0; legal: 1 to 4194304");
-}
-
-TEST(ConfigFile, TheTensorDegreeFitsTheWorldAndTheHeads) {
-  EXPECT_EQ(mistakes_of(kMinimal + "parallel: {tensor: 4}\n", {}, 6),
-            "run.yaml:5:20: parallel.tensor: is 4, which does not divide the 6 ranks of this job; "
-            "what fits 6 ranks and 12 heads: 1, 2, 3, 6");
-  EXPECT_EQ(mistakes_of(kMinimal + "parallel: {tensor: 8}\n", {}, 8),
-            "run.yaml:5:20: parallel.tensor: is 8, which does not divide model.num_heads (12): a "
-            "head is never split");
-}
-
-TEST(ConfigFile, KeyValueHeadsDivideTheHeadsAndMayBeFewerThanTheTensorDegree) {
-  EXPECT_EQ(mistakes_of(kMinimal + "model: {num_kv_heads: 5}\n"),
-            "run.yaml:5:23: model.num_kv_heads: is 5, which does not divide model.num_heads (12)");
-  EXPECT_EQ(mistakes_of(kMinimal + "model: {num_kv_heads: 2}\nparallel: {tensor: 4}\n", {}, 4), "");
-}
-
-TEST(ConfigFile, TheGlobalBatchSplitsEvenlyAndTheNeighboursAreNamed) {
-  EXPECT_EQ(mistakes_of(kMinimal + "batch: {global_batch_size: 100, micro_batch_size: 8}\n"
-                                   "parallel: {tensor: 2}\n",
-                        {}, 8),
-            "run.yaml:5:28: batch.global_batch_size: is 100, which is no multiple of 32 sequences "
-            "(4 data ranks x batch.micro_batch_size 8); nearest: 96 and 128");
-  EXPECT_EQ(mistakes_of(kMinimal + "batch: {global_batch_size: 3, micro_batch_size: 4}\n"),
-            "run.yaml:5:28: batch.global_batch_size: is 3, which is no multiple of 4 sequences (1 "
-            "data rank x batch.micro_batch_size 4); nearest: 4");
-}
-
-TEST(ConfigFile, RotaryHeadsAreEven) {
-  EXPECT_EQ(mistakes_of(kMinimal + "model: {position: rope, hidden_size: 9, num_heads: 3}\n"),
-            "run.yaml:5:52: model.num_heads: is 3, which gives heads of 3 = 9 / 3; rotary "
-            "positions turn pairs, so the head size must be even");
-}
-
-TEST(ConfigFile, WhatIsNotBuiltIsSaidHonestly) {
-  const std::string all =
-      mistakes_of(kMinimal +
-                  "parallel: {sequence: true, optimizer: sharded, recompute: "
-                  "block}\nrun: {device: cpu, precision: bf16, collectives: nccl}\n");
-  for (const std::string part :
-       {"run.yaml:5:22: parallel.sequence: is true", "legal here: false",
-        "run.yaml:5:39: parallel.optimizer: is sharded", "legal here: replicated",
-        "run.yaml:5:59: parallel.recompute: is block", "legal here: none",
-        "run.yaml:6:31: run.precision: is bf16, but run.device is cpu",
-        "run.yaml:6:50: run.collectives: is nccl, but run.device is cpu"}) {
-    EXPECT_NE(all.find(part), std::string::npos) << part << "\nin\n" << all;
-  }
-}
-
-TEST(ConfigFile, AMistakeFoundLaterGetsThePlaceOfItsKey) {
-  const EffectiveConfig effective = parse_config(
-      "train: {steps: 1}\ndata:\n  train:\n    - {path: a}\n    - path: b\n", "run.yaml", {}, 1);
-  const ConfigError error =
-      with_places(ConfigError(std::vector<ConfigProblem>{{"data.train[1].path", "is no file"},
-                                                         {"data.train[0]", "is odd"}}),
-                  effective);
-  EXPECT_STREQ(error.what(),
-               "run.yaml:5:13: data.train[1].path: is no file\n"
-               "run.yaml:4:7: data.train[0]: is odd");
 }
 
 }  // namespace

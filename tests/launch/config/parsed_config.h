@@ -8,6 +8,10 @@
 
 namespace redspine::testing {
 
+/// What is said of text that is no whole number.
+inline constexpr const char* kWholeNumber =
+    "legal: a whole number in digits alone, like 1000 (not 1e3, not 1000.0)";
+
 /// The least that is no problem.
 inline const std::string kMinimal =
     "data:\n"

@@ -6,21 +6,15 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/support/scratch.h"
+#include "tests/support/tiny_model.h"
 
 namespace redspine {
 namespace {
 
 ModelConfig config_of(Family family) {
-  ModelConfig config = ModelConfig::preset(family);
-  config.num_layers = 3;
-  config.hidden_size = 64;
-  config.num_heads = 4;
-  config.num_kv_heads = 4;
-  config.ffn_size = 100;
-  config.vocab_size = 257;
-  config.max_sequence_length = 128;
+  ModelConfig config = testing::tiny_model(
+      family, {.num_layers = 3, .hidden_size = 64, .ffn_size = 100, .max_sequence_length = 128});
   config.norm_epsilon = 3e-6;
-  config.rope.original_length = 128;
   return config;
 }
 
