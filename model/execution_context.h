@@ -13,13 +13,6 @@ struct ExecutionContext {
   DType dtype = DType::f32;  // of activations and of the weights they meet: f32 or bf16
 
   Communicator& tensor_axis() const { return mesh.along(Axis::tensor); }
-
-  /// Reduces `x` over the tensor axis and makes the compute stream wait for the result.
-  void all_reduce_over_tensor(TensorView x, ReduceOp op) const {
-    device.order(Stream::compute, Stream::activations);
-    tensor_axis().all_reduce(x, op, Stream::activations);
-    device.order(Stream::activations, Stream::compute);
-  }
 };
 
 /// Where dropout is applied in a model, to give each place its own random numbers.
