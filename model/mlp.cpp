@@ -67,7 +67,7 @@ Mlp::Scratch Mlp::make_scratch(std::int64_t batch, std::int64_t length) const {
   return scratch;
 }
 
-void Mlp::forward(TensorView out_BTD, ConstTensorView x_BTD, const Saved& saved) const {
+void Mlp::forward(TensorView out_BTD, ConstTensorView x_BTD, Saved& saved) const {
   switch (activation_) {
     case Activation::gelu_tanh:
     case Activation::gelu:
@@ -83,7 +83,7 @@ void Mlp::forward(TensorView out_BTD, ConstTensorView x_BTD, const Saved& saved)
   down_.forward(out_BTD, saved.hidden_BTf);
 }
 
-void Mlp::backward(const Backward& gradients, const Saved& saved, const Scratch& scratch) const {
+void Mlp::backward(const Backward& gradients, const Saved& saved, Scratch& scratch) const {
   switch (activation_) {
     case Activation::gelu_tanh:
     case Activation::gelu:

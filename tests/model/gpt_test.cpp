@@ -212,7 +212,7 @@ TEST(Gpt, LossIsTheCrossEntropyOfTheLogits) {
     GptCase gpt(layer_config(family));
     randomize_parameters(gpt.model.parameters(), *gpt.device, 0.2F);
     const Range columns = gpt.model.logits_columns();
-    const Tensor logits(*gpt.device, DType::f32, {kBatch * kLength, columns.size()});
+    Tensor logits(*gpt.device, DType::f32, {kBatch * kLength, columns.size()});
     gpt.model.logits(logits, gpt.batch());
     const std::vector<float> mine = from_device(*gpt.device, logits);
     const auto targets = from_device<std::int32_t>(*gpt.device, gpt.targets);

@@ -42,9 +42,9 @@ TEST(AdamW, FollowsTheReferenceOverManySteps) {
        std::vector<std::pair<std::int64_t, float>>{{1, 1}, {17, 0}, {40001, 1}, {40001, 0}}) {
     const auto start = random_values(count, 1, spread);
     State expected{widen(start), Values(start.size()), Values(start.size())};
-    const Tensor parameter = to_device(*device, start, {count});
-    const Tensor exp_avg(*device, DType::f32, {count});
-    const Tensor exp_avg_sq(*device, DType::f32, {count});
+    Tensor parameter = to_device(*device, start, {count});
+    Tensor exp_avg(*device, DType::f32, {count});
+    Tensor exp_avg_sq(*device, DType::f32, {count});
     for (int step = 1; step <= 10; ++step) {
       const auto gradient = random_values(count, 10U + static_cast<unsigned>(step), 0.01F);
       const Tensor gradient_tensor = to_device(*device, gradient, {count});
@@ -76,8 +76,8 @@ struct StepWithoutGradient {
   Tensor exp_avg;
 
   void run(Device& device, std::span<const AdamWPart> parts) const {
-    const Tensor zeros(device, DType::f32, parameter.shape());
-    const Tensor exp_avg_sq(device, DType::f32, parameter.shape());
+    Tensor zeros(device, DType::f32, parameter.shape());
+    Tensor exp_avg_sq(device, DType::f32, parameter.shape());
     ops::run(device, AdamW{.parameter = parameter,
                            .exp_avg = exp_avg,
                            .exp_avg_sq = exp_avg_sq,

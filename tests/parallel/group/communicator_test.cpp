@@ -81,7 +81,7 @@ TEST_P(CommunicatorOn, ReducesOnEveryStream) {
   for (const Stream stream : kStreams) {
     for (const ReduceOp op : {ReduceOp::sum, ReduceOp::max}) {
       for (const std::size_t count : {std::size_t{1}, std::size_t{37}, std::size_t{100'000}}) {
-        const Tensor values = tensor_of(*device, count, 3);
+        Tensor values = tensor_of(*device, count, 3);
         device->order(Stream::compute, stream);
         communicator->all_reduce(values, op, stream);
         device->order(stream, Stream::compute);
@@ -94,7 +94,7 @@ TEST_P(CommunicatorOn, ReducesOnEveryStream) {
 
 TEST_P(CommunicatorOn, ReducesEveryDType) {
   const auto expect_sum = [&]<class T>(T one) {
-    const Tensor values = to_device(*device, std::vector<T>{one, one * 2}, {2});
+    Tensor values = to_device(*device, std::vector<T>{one, one * 2}, {2});
     communicator->all_reduce(values, ReduceOp::sum, Stream::compute);
     const auto size = static_cast<T>(world().size());
     EXPECT_EQ(from_device<T>(*device, values), (std::vector<T>{one * size, one * 2 * size}));
@@ -110,7 +110,7 @@ TEST_P(CommunicatorOn, RoundsASumOfBf16OnceOnTheWayThroughTheHost) {
   const auto size = static_cast<float>(world().size());
   // 1 and 1/256 are both bf16, their sum is not: what is rounded at each addition stays 1.
   const float mine = world().rank() == 0 ? 1.0F : 0x1p-8F;
-  const Tensor values = to_device(*device, std::vector<BFloat16>{BFloat16(mine)}, {1});
+  Tensor values = to_device(*device, std::vector<BFloat16>{BFloat16(mine)}, {1});
   device->order(Stream::compute, Stream::gradients);
   communicator->all_reduce(values, ReduceOp::sum, Stream::gradients);
   device->order(Stream::gradients, Stream::compute);
@@ -124,7 +124,7 @@ TEST(MpiCommunicator, NamesLengthsThatDifferBetweenTheRanksOfAHost) {
   if (world().size() == 1) return;
   const auto device = make_cpu_device(1);
   const auto communicator = make_communicator(world(), *device, CollectiveBackend::mpi);
-  const Tensor values = tensor_of(*device, world().rank() == 0 ? 11 : 10, 1);
+  Tensor values = tensor_of(*device, world().rank() == 0 ? 11 : 10, 1);
   try {
     communicator->all_reduce(values, ReduceOp::sum, Stream::compute);
     FAIL() << "calls that differ were accepted";
@@ -137,7 +137,7 @@ TEST(MpiCommunicator, NamesLengthsThatDifferBetweenTheRanksOfAHost) {
 
 TEST_P(CommunicatorOn, TakesALongBufferInPieces) {
   constexpr std::size_t kCount = 5'000'001;
-  const Tensor values = tensor_of(*device, kCount, 9);
+  Tensor values = tensor_of(*device, kCount, 9);
   device->order(Stream::compute, Stream::gradients);
   communicator->all_reduce(values, ReduceOp::sum, Stream::gradients);
   device->order(Stream::gradients, Stream::compute);
@@ -170,7 +170,7 @@ TEST_P(CommunicatorOn, KeepsCallsApartWhoeverIsLate) {
 }
 
 TEST_P(CommunicatorOn, AnEmptyViewIsReducedToNothing) {
-  const Tensor nothing(*device, DType::f32, {0});
+  Tensor nothing(*device, DType::f32, {0});
   communicator->all_reduce(nothing, ReduceOp::sum, Stream::gradients);
   device->synchronize(Stream::gradients);
 }
@@ -179,7 +179,7 @@ TEST_P(CommunicatorOn, AnEmptyViewIsReducedToNothing) {
 // once each has been used.
 TEST_P(CommunicatorOn, StreamsAreIndependentOfOneAnother) {
   for (const Stream stream : {Stream::activations, Stream::gradients}) {
-    const Tensor first = tensor_of(*device, 1, 0);
+    Tensor first = tensor_of(*device, 1, 0);
     device->order(Stream::compute, stream);
     communicator->all_reduce(first, ReduceOp::sum, stream);
     device->synchronize(stream);
@@ -215,7 +215,7 @@ TEST_P(CommunicatorOn, StreamsAreIndependentOfOneAnother) {
 }
 
 TEST_P(CommunicatorOn, EndsWhatItWasGivenBeforeItGoes) {
-  const Tensor values = tensor_of(*device, 50'000, 1);
+  Tensor values = tensor_of(*device, 50'000, 1);
   device->order(Stream::compute, Stream::gradients);
   communicator->all_reduce(values, ReduceOp::sum, Stream::gradients);
   communicator = nullptr;
