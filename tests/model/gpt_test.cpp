@@ -182,7 +182,7 @@ TEST(Gpt, DropoutDependsOnTheSampleNotOnItsRow) {
   const double loss = gpt.train();
 
   // The same samples in another order.
-  const auto rotated = [&]<class T>(const Tensor& tensor, T) {
+  const auto rotated = [&]<class T>(Tensor& tensor, T) {
     std::vector<T> values = from_device<T>(*gpt.device, tensor);
     const std::ptrdiff_t row = std::ssize(values) / kBatch;
     std::rotate(values.begin(), values.begin() + row, values.end());

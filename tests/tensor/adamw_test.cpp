@@ -75,8 +75,8 @@ struct StepWithoutGradient {
   Tensor parameter;
   Tensor exp_avg;
 
-  void run(Device& device, std::span<const AdamWPart> parts) const {
-    Tensor zeros(device, DType::f32, parameter.shape());
+  void run(Device& device, std::span<const AdamWPart> parts) {
+    const Tensor zeros(device, DType::f32, parameter.shape());
     Tensor exp_avg_sq(device, DType::f32, parameter.shape());
     ops::run(device, AdamW{.parameter = parameter,
                            .exp_avg = exp_avg,
@@ -95,8 +95,8 @@ struct StepWithoutGradient {
 
 TEST(AdamW, GivesEveryPartItsDecayAndLeavesTheRestAlone) {
   const auto device = make_cpu_device(1);
-  const StepWithoutGradient step{.parameter = to_device<float>(*device, {1, 2, 3, 4, 5}, {5}),
-                                 .exp_avg = to_device<float>(*device, {0, 0, 1, 0, 0}, {5})};
+  StepWithoutGradient step{.parameter = to_device<float>(*device, {1, 2, 3, 4, 5}, {5}),
+                           .exp_avg = to_device<float>(*device, {0, 0, 1, 0, 0}, {5})};
   step.run(*device, std::vector<AdamWPart>{{.begin = 0, .count = 2, .weight_decay = 1},
                                            {.begin = 3, .count = 0, .weight_decay = 1},
                                            {.begin = 3, .count = 1, .weight_decay = 0},
@@ -107,8 +107,8 @@ TEST(AdamW, GivesEveryPartItsDecayAndLeavesTheRestAlone) {
 
 TEST(AdamW, WithoutAGradientOnlyDecays) {
   const auto device = make_cpu_device(1);
-  const StepWithoutGradient step{.parameter = to_device<float>(*device, {2, -4}, {2}),
-                                 .exp_avg = Tensor(*device, DType::f32, {2})};
+  StepWithoutGradient step{.parameter = to_device<float>(*device, {2, -4}, {2}),
+                           .exp_avg = Tensor(*device, DType::f32, {2})};
   step.run(*device, std::vector<AdamWPart>{{.begin = 0, .count = 2, .weight_decay = 1}});
   EXPECT_EQ(from_device(*device, step.parameter), (std::vector<float>{1, -2}));
 }

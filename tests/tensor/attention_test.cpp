@@ -57,7 +57,7 @@ Outputs run(const AttentionCase& c, const Inputs& inputs, int num_threads = 2) {
   Tensor dcontext(*device, DType::f32, {batch, c.length, c.context_size()});
   Tensor dqkv(*device, DType::f32, {batch, c.length, c.qkv_size()});
   Tensor samples(*device, DType::i64, {batch});
-  const auto fill = [&](const Tensor& tensor, float value) {
+  const auto fill = [&](Tensor& tensor, float value) {
     const std::vector<float> values(static_cast<std::size_t>(tensor.count()), value);
     device->upload(tensor, host_view(std::span(values)));
   };

@@ -93,7 +93,7 @@ Sharded forward(Device& device, const std::vector<float>& logits,
   return s;
 }
 
-std::vector<float> backward(const Sharded& s, float scale) {
+std::vector<float> backward(Sharded& s, float scale) {
   const std::int64_t v = s.cuts.back();
   std::vector<float> gradient(static_cast<std::size_t>(s.rows * v));
   for (std::size_t shard = 0; shard < s.logits.size(); ++shard) {
@@ -145,7 +145,7 @@ TEST(CrossEntropy, GradientAgreesWithTheReferenceHoweverTheVocabularyIsCut) {
     targets[3] = targets[69] = -1;
     Values expected = loss_gradient(widen(logits), targets);
     for (double& value : expected) value *= 0.125;
-    const Sharded s = forward(*device, logits, targets, cuts);
+    Sharded s = forward(*device, logits, targets, cuts);
     expect_close(backward(s, 0.125F), expected, 2e-6);
   }
 }
@@ -154,7 +154,7 @@ TEST(CrossEntropy, RowsWithoutATargetAddNoLossAndNoGradient) {
   const auto device = make_cpu_device(1);
   auto logits = random_values(10, 1);
   logits[3] = kNaN;  // not even then
-  const Sharded s = forward(*device, logits, {-1, 4}, {0, 2, 5});
+  Sharded s = forward(*device, logits, {-1, 4}, {0, 2, 5});
   EXPECT_NEAR(s.loss, total_loss({logits.begin() + 5, logits.end()}, {4}), 1e-6);
   const auto gradient = backward(s, 1);
   EXPECT_EQ(std::vector<float>(gradient.begin(), gradient.begin() + 5), std::vector<float>(5));
@@ -168,7 +168,7 @@ TEST(CrossEntropy, SurvivesLogitsWhoseExponentialsOverflow) {
 
 TEST(CrossEntropy, MaskedColumnsHaveNoProbability) {
   const auto device = make_cpu_device(1);
-  const Sharded s = forward(*device, {1, 2, -kInfinity, -kInfinity}, {0}, {0, 2, 4});
+  Sharded s = forward(*device, {1, 2, -kInfinity, -kInfinity}, {0}, {0, 2, 4});
   EXPECT_NEAR(s.loss, std::log(1 + std::exp(1.0)), 1e-6);
   const auto gradient = backward(s, 1);
   EXPECT_EQ(gradient[2], 0);

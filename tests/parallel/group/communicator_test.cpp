@@ -198,7 +198,7 @@ TEST_P(CommunicatorOn, StreamsAreIndependentOfOneAnother) {
   for (const Stream stream : {gradients_first ? Stream::gradients : Stream::activations,
                               gradients_first ? Stream::activations : Stream::gradients}) {
     device->order(Stream::compute, stream);
-    for (const Tensor& values : tensors[static_cast<int>(stream)]) {
+    for (Tensor& values : tensors[static_cast<int>(stream)]) {
       communicator->all_reduce(values, ReduceOp::sum, stream);
     }
   }
