@@ -91,7 +91,7 @@ void SelfAttention::rotate(TensorView qkv, RopeDirection direction) const {
                                    .direction = direction});
 }
 
-void SelfAttention::forward(TensorView out_BTD, ConstTensorView x_BTD, const Saved& saved,
+void SelfAttention::forward(TensorView out_BTD, ConstTensorView x_BTD, Saved& saved,
                             const DropoutKey& dropout) const {
   qkv_.forward(saved.qkv, x_BTD);
   rotate(saved.qkv, RopeDirection::forward);
@@ -103,7 +103,7 @@ void SelfAttention::forward(TensorView out_BTD, ConstTensorView x_BTD, const Sav
   output_.forward(out_BTD, saved.context);
 }
 
-void SelfAttention::backward(const Backward& gradients, const Saved& saved, const Scratch& scratch,
+void SelfAttention::backward(const Backward& gradients, const Saved& saved, Scratch& scratch,
                              const DropoutKey& dropout) const {
   output_.backward(scratch.dcontext, gradients.dout_BTD, saved.context);
   ops::run(execution_.device, AttentionBackward{.dqkv = scratch.dqkv,

@@ -37,7 +37,7 @@ class SelfAttention {
   Scratch make_scratch(std::int64_t batch, std::int64_t length) const;
 
   /// out_BTD is written.
-  void forward(TensorView out_BTD, ConstTensorView x_BTD, const Saved& saved,
+  void forward(TensorView out_BTD, ConstTensorView x_BTD, Saved& saved,
                const DropoutKey& dropout) const;
 
   struct Backward {
@@ -45,7 +45,7 @@ class SelfAttention {
     ConstTensorView dout_BTD;
     ConstTensorView x_BTD;
   };
-  void backward(const Backward& gradients, const Saved& saved, const Scratch& scratch,
+  void backward(const Backward& gradients, const Saved& saved, Scratch& scratch,
                 const DropoutKey& dropout) const;
 
  private:

@@ -67,36 +67,47 @@ Block::Scratch Block::make_scratch(std::int64_t batch, std::int64_t length) cons
   const Shape shape{batch, length, hidden_size_};
   Device& device = execution_.device;
   const DType dtype = execution_.dtype;
-  return {.dbranch_BTD = Tensor(device, dtype, shape),
+  return {.branch_BTD = Tensor(device, dtype, shape),
           .dnormed_BTD = Tensor(device, dtype, shape),
           .attention = attention_.make_scratch(batch, length),
           .mlp = mlp_.make_scratch(batch, length)};
 }
 
-void Block::forward(TensorView branch_BTD, const Norm::Input& in, const Saved& saved,
-                    const DropoutSource& dropout) const {
-  Device& device = execution_.device;
-  norm1_.forward(saved.normed1_BTD, in, saved.norm1);
-  attention_.forward(saved.mid_BTD, saved.normed1_BTD, saved.attention,
-                     dropout.at(DropoutSite::attention, layer_));
-  drop(device, saved.mid_BTD, dropout.at(DropoutSite::attention_residual, layer_));
+void Block::forward_norm1(ConstTensorView x_BTD, Saved& saved) const {
+  norm1_.forward(saved.normed1_BTD, x_BTD, saved.norm1);
+}
 
-  norm2_.forward(saved.normed2_BTD, {.x_ND = saved.mid_BTD, .residual_ND = in.x_ND}, saved.norm2);
-  mlp_.forward(branch_BTD, saved.normed2_BTD, saved.mlp);
-  drop(device, branch_BTD, dropout.at(DropoutSite::mlp_residual, layer_));
+void Block::add_forward_norm1(const Norm::Sum& x, Saved& saved) const {
+  norm1_.add_forward(saved.normed1_BTD, x, saved.norm1);
+}
+
+Block::Output Block::forward(ConstTensorView x_BTD, Saved& saved, Scratch& scratch,
+                             const DropoutSource& dropout) const {
+  Device& device = execution_.device;
+  attention_.forward(scratch.branch_BTD, saved.normed1_BTD, saved.attention,
+                     dropout.at(DropoutSite::attention, layer_));
+  drop(device, scratch.branch_BTD, dropout.at(DropoutSite::attention_residual, layer_));
+
+  norm2_.add_forward(
+      saved.normed2_BTD,
+      {.sum_ND = saved.mid_BTD, .residual_ND = x_BTD, .branch_ND = scratch.branch_BTD},
+      saved.norm2);
+  mlp_.forward(scratch.branch_BTD, saved.normed2_BTD, saved.mlp);
+  drop(device, scratch.branch_BTD, dropout.at(DropoutSite::mlp_residual, layer_));
+  return {.residual_BTD = saved.mid_BTD, .branch_BTD = scratch.branch_BTD};
 }
 
 void Block::backward(TensorView dresidual_BTD, ConstTensorView x_BTD, const Saved& saved,
-                     const Scratch& scratch, const DropoutSource& dropout) const {
+                     Scratch& scratch, const DropoutSource& dropout) const {
   Device& device = execution_.device;
-  const ConstTensorView dmlp = dropped_gradient(device, scratch.dbranch_BTD, dresidual_BTD,
+  const ConstTensorView dmlp = dropped_gradient(device, scratch.branch_BTD, dresidual_BTD,
                                                 dropout.at(DropoutSite::mlp_residual, layer_));
   mlp_.backward({.dx_BTD = scratch.dnormed_BTD, .dout_BTD = dmlp, .x_BTD = saved.normed2_BTD},
                 saved.mlp, scratch.mlp);
   norm2_.backward(dresidual_BTD, scratch.dnormed_BTD, saved.mid_BTD, saved.norm2);
 
   const ConstTensorView dattention =
-      dropped_gradient(device, scratch.dbranch_BTD, dresidual_BTD,
+      dropped_gradient(device, scratch.branch_BTD, dresidual_BTD,
                        dropout.at(DropoutSite::attention_residual, layer_));
   attention_.backward(
       {.dx_BTD = scratch.dnormed_BTD, .dout_BTD = dattention, .x_BTD = saved.normed1_BTD},

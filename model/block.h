@@ -1,7 +1,8 @@
 // One transformer block on the residual stream:
 //   mid = x + drop(attention(norm1(x)));  out = mid + drop(mlp(norm2(mid))).
-// The last addition is left to the norm that reads `out`, which adds as it goes through the rows.
-// Collective.
+// An addition and the norm that reads the sum are one pass over the rows, so a block hands out the
+// two summands of `out`, and the norm that comes next adds them. A forward pass only reads its
+// inputs: again with the same ones it gives the same bits. Collective.
 #pragma once
 
 #include "model/attention.h"
@@ -24,7 +25,9 @@ class Block {
   };
   /// One for all blocks.
   struct Scratch {
-    Tensor dbranch_BTD;  // gradient of a branch's output, where dropout makes it differ
+    // Forward: what a branch adds to the residual stream, until a norm has added it. Backward: the
+    // gradient of that, where dropout makes it differ from the stream's.
+    Tensor branch_BTD;
     Tensor dnormed_BTD;
     SelfAttention::Scratch attention;
     Mlp::Scratch mlp;
@@ -41,14 +44,22 @@ class Block {
   Saved make_saved(std::int64_t batch, std::int64_t length) const;
   Scratch make_scratch(std::int64_t batch, std::int64_t length) const;
 
-  /// branch_BTD = drop(mlp(norm2(mid))), written: the output is residual(saved) + branch_BTD. The
-  /// input comes in the same way.
-  void forward(TensorView branch_BTD, const Norm::Input& in, const Saved& saved,
-               const DropoutSource& dropout) const;
-  static ConstTensorView residual(const Saved& saved) { return saved.mid_BTD; }
+  /// The summands of `out`, which lie in `saved` and in `scratch`.
+  struct Output {
+    ConstTensorView residual_BTD;  // mid
+    ConstTensorView branch_BTD;    // drop(mlp(norm2(mid))), until `scratch` is used again
+  };
+
+  /// saved.normed1_BTD = norm1(x), which forward() reads.
+  void forward_norm1(ConstTensorView x_BTD, Saved& saved) const;
+  /// The same of x = residual + branch, which may be the output of the block before.
+  void add_forward_norm1(const Norm::Sum& x, Saved& saved) const;
+  /// All that comes after norm1. Writes the rest of `saved`.
+  Output forward(ConstTensorView x_BTD, Saved& saved, Scratch& scratch,
+                 const DropoutSource& dropout) const;
   /// dresidual_BTD holds the gradient of the output and becomes that of the input.
   void backward(TensorView dresidual_BTD, ConstTensorView x_BTD, const Saved& saved,
-                const Scratch& scratch, const DropoutSource& dropout) const;
+                Scratch& scratch, const DropoutSource& dropout) const;
 
  private:
   ExecutionContext execution_;

@@ -66,14 +66,18 @@ DropoutSource Gpt::dropout_of(const MicroBatch& batch, float probability) const 
 
 void Gpt::forward_to_head(const MicroBatch& batch, const DropoutSource& dropout) {
   embedding_.forward(residual_BTD_.front(), batch.tokens_BT, dropout.at(DropoutSite::embedding, 0));
-  ConstTensorView residual;
+  blocks_.front().forward_norm1(residual_BTD_.front(), saved_.front());
   for (std::size_t l = 0; l < blocks_.size(); ++l) {
-    blocks_[l].forward(residual_BTD_[l + 1], {.x_ND = residual_BTD_[l], .residual_ND = residual},
-                       saved_[l], dropout);
-    residual = Block::residual(saved_[l]);
+    const Block::Output out = blocks_[l].forward(residual_BTD_[l], saved_[l], scratch_, dropout);
+    const Norm::Sum next{.sum_ND = residual_BTD_[l + 1],
+                         .residual_ND = out.residual_BTD,
+                         .branch_ND = out.branch_BTD};
+    if (l + 1 < blocks_.size()) {
+      blocks_[l + 1].add_forward_norm1(next, saved_[l + 1]);
+    } else {
+      final_norm_.add_forward(normed_BTD_, next, final_norm_saved_);
+    }
   }
-  final_norm_.forward(normed_BTD_, {.x_ND = residual_BTD_.back(), .residual_ND = residual},
-                      final_norm_saved_);
 }
 
 void Gpt::forward_backward(const MicroBatch& batch, float scale, GradientReducer& reducer) {

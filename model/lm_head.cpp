@@ -59,7 +59,7 @@ void LmHead::logits(TensorView logits_Nv, ConstTensorView x_ND) const {
 }
 
 // Cross entropy needs two sums over the vocabulary, so two small reductions over the tensor axis.
-LmHead::Chunk LmHead::forward_chunk(ConstTensorView x_CD, ConstTensorView targets_C) const {
+LmHead::Chunk LmHead::forward_chunk(ConstTensorView x_CD, ConstTensorView targets_C) {
   const std::int64_t rows = x_CD.dim(0);
   const std::int64_t cols = columns_.size();
   const Chunk chunk{.logits_Cv = logits_.view().slice(0, rows * cols).reshape({rows, cols}),

@@ -45,7 +45,7 @@ class LmHead {
     ConstTensorView x_CD;
     ConstTensorView targets_C;
   };
-  Chunk forward_chunk(ConstTensorView x_CD, ConstTensorView targets_C) const;
+  Chunk forward_chunk(ConstTensorView x_CD, ConstTensorView targets_C);
 
   ExecutionContext execution_;
   Range columns_;

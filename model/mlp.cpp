@@ -58,7 +58,7 @@ Mlp::Scratch Mlp::make_scratch(std::int64_t batch, std::int64_t length) const {
   return scratch;
 }
 
-void Mlp::forward(TensorView out_BTD, ConstTensorView x_BTD, const Saved& saved) const {
+void Mlp::forward(TensorView out_BTD, ConstTensorView x_BTD, Saved& saved) const {
   if (const auto kind = gelu_kind(activation_)) {
     up_.forward_gelu({.gelu_No = saved.hidden_BTf, .x_No = saved.up_BTf, .kind = *kind}, x_BTD);
   } else {
@@ -68,7 +68,7 @@ void Mlp::forward(TensorView out_BTD, ConstTensorView x_BTD, const Saved& saved)
   down_.forward(out_BTD, saved.hidden_BTf);
 }
 
-void Mlp::backward(const Backward& gradients, const Saved& saved, const Scratch& scratch) const {
+void Mlp::backward(const Backward& gradients, const Saved& saved, Scratch& scratch) const {
   if (const auto kind = gelu_kind(activation_)) {
     down_.backward_gelu({.dx_Ni = scratch.dup_BTf, .x_Ni = saved.up_BTf, .kind = *kind},
                         gradients.dout_BTD, saved.hidden_BTf);

@@ -35,14 +35,14 @@ class Mlp {
   Scratch make_scratch(std::int64_t batch, std::int64_t length) const;
 
   /// out_BTD is written.
-  void forward(TensorView out_BTD, ConstTensorView x_BTD, const Saved& saved) const;
+  void forward(TensorView out_BTD, ConstTensorView x_BTD, Saved& saved) const;
 
   struct Backward {
     TensorView dx_BTD;  // written, added up over the tensor axis
     ConstTensorView dout_BTD;
     ConstTensorView x_BTD;
   };
-  void backward(const Backward& gradients, const Saved& saved, const Scratch& scratch) const;
+  void backward(const Backward& gradients, const Saved& saved, Scratch& scratch) const;
 
  private:
   ExecutionContext execution_;

@@ -41,14 +41,13 @@ Norm::Saved Norm::make_saved(std::int64_t num_rows) const {
   return saved;
 }
 
-void Norm::forward(TensorView out_ND, const Input& in, const Saved& saved) const {
+void Norm::forward(TensorView out_ND, ConstTensorView x_ND, Saved& saved) const {
   switch (kind_) {
     case NormKind::layernorm:
       ops::run(device_, LayerNorm{.out = out_ND,
                                   .mean = saved.mean_N,
                                   .rstd = saved.rstd_N,
-                                  .x = in.x_ND,
-                                  .residual = in.residual_ND,
+                                  .x = x_ND,
                                   .weight = weight_.value,
                                   .bias = value_or_none(bias_),
                                   .epsilon = epsilon_});
@@ -56,10 +55,34 @@ void Norm::forward(TensorView out_ND, const Input& in, const Saved& saved) const
     case NormKind::rmsnorm:
       ops::run(device_, RmsNorm{.out = out_ND,
                                 .rstd = saved.rstd_N,
-                                .x = in.x_ND,
-                                .residual = in.residual_ND,
+                                .x = x_ND,
                                 .weight = weight_.value,
                                 .epsilon = epsilon_});
+      break;
+  }
+}
+
+void Norm::add_forward(TensorView out_ND, const Sum& x, Saved& saved) const {
+  switch (kind_) {
+    case NormKind::layernorm:
+      ops::run(device_, AddLayerNorm{.out = out_ND,
+                                     .sum = x.sum_ND,
+                                     .mean = saved.mean_N,
+                                     .rstd = saved.rstd_N,
+                                     .residual = x.residual_ND,
+                                     .branch = x.branch_ND,
+                                     .weight = weight_.value,
+                                     .bias = value_or_none(bias_),
+                                     .epsilon = epsilon_});
+      break;
+    case NormKind::rmsnorm:
+      ops::run(device_, AddRmsNorm{.out = out_ND,
+                                   .sum = x.sum_ND,
+                                   .rstd = saved.rstd_N,
+                                   .residual = x.residual_ND,
+                                   .branch = x.branch_ND,
+                                   .weight = weight_.value,
+                                   .epsilon = epsilon_});
       break;
   }
 }

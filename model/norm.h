@@ -29,13 +29,16 @@ class Norm {
 
   Saved make_saved(std::int64_t num_rows) const;
 
-  struct Input {
-    TensorView x_ND;  // += residual, where there is one
-    ConstTensorView residual_ND =
-        {};  // what the residual stream was before a branch gave x, or empty
+  /// What the residual stream holds after a branch.
+  struct Sum {
+    TensorView sum_ND;  // residual + branch, written
+    ConstTensorView residual_ND;
+    ConstTensorView branch_ND;
   };
   /// out = norm(x), written.
-  void forward(TensorView out_ND, const Input& in, const Saved& saved) const;
+  void forward(TensorView out_ND, ConstTensorView x_ND, Saved& saved) const;
+  /// The same of x = residual + branch, in one pass.
+  void add_forward(TensorView out_ND, const Sum& x, Saved& saved) const;
   /// Accumulates into dx, which is the gradient of the residual stream, and into the parameters.
   void backward(TensorView dx_ND, ConstTensorView dout_ND, ConstTensorView x_ND,
                 const Saved& saved) const;

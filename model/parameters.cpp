@@ -52,7 +52,7 @@ void ParameterStore::allocate(Device& device, DType dtype) {
   gradients_ = Tensor(device, DType::f32, {size_});
   const bool has_working = dtype != DType::f32;
   if (has_working) working_ = Tensor(device, dtype, {size_});
-  const auto view_of = [](const Tensor& flat, std::int64_t offset, const Shape& shape) {
+  const auto view_of = [](Tensor& flat, std::int64_t offset, const Shape& shape) {
     return flat.view().slice(offset, shape.count()).reshape(shape);
   };
   for (Parameter& parameter : parameters_) {
@@ -65,7 +65,7 @@ void ParameterStore::allocate(Device& device, DType dtype) {
   }
   for (StackLayout& stack : stacks_) {
     const bool reads_working = has_working && stack.read_as == ReadAs::activations;
-    const Tensor& read = reads_working ? working_ : values_;
+    Tensor& read = reads_working ? working_ : values_;
     stack.views = {.value = view_of(read, stack.offset, stack.shape),
                    .gradient = view_of(gradients_, stack.offset, stack.shape)};
   }
@@ -76,7 +76,7 @@ void ParameterStore::zero_gradients() {
 }
 
 // On the host and in pieces: it happens once, where the values came from the host anyway.
-void ParameterStore::refresh_working(Device& device) const {
+void ParameterStore::refresh_working(Device& device) {
   if (working_.count() == 0) return;
   constexpr std::int64_t kElementsAtOnce = std::int64_t{1} << 22;
   std::vector<float> values;
@@ -97,7 +97,7 @@ std::int64_t ParameterStore::bytes() const {
                                    working_.view().bytes());
 }
 
-std::vector<GradientBucket> ParameterStore::buckets() const {
+std::vector<GradientBucket> ParameterStore::buckets() {
   std::vector<GradientBucket> buckets;
   for (std::size_t b = 0; b < bucket_begins_.size(); ++b) {
     const std::int64_t end = b + 1 < bucket_begins_.size() ? bucket_begins_[b + 1] : size_;

@@ -106,18 +106,19 @@ class ParameterStore {
   void zero_gradients();
   /// Rounds all values to the working copy, where there is one: after anybody but the optimizer has
   /// written to values().
-  void refresh_working(Device& device) const;
+  void refresh_working(Device& device);
 
   const std::vector<Parameter>& parameters() const { return parameters_; }
   /// The flat buffers; every stack starts at a multiple of 64 bytes, and the gaps stay zero.
-  TensorView values() const { return values_; }
-  TensorView gradients() const { return gradients_; }
+  TensorView values() { return values_; }
+  ConstTensorView values() const { return values_; }
+  TensorView gradients() { return gradients_; }
   /// Values in bf16 as layers read them, laid out alike; empty where those read the values.
-  TensorView working() const { return working_; }
+  TensorView working() { return working_; }
   /// Of all buffers on the device.
   std::int64_t bytes() const;
   /// The buckets in the order of begin_bucket().
-  std::vector<GradientBucket> buckets() const;
+  std::vector<GradientBucket> buckets();
   /// What this rank counts in the gradient norm.
   std::vector<ConstTensorView> owned_gradients() const;
 

@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <span>
 
+#include "tensor/operation_list.h"
 #include "tensor/view.h"
 
 namespace redspine {
@@ -72,13 +73,24 @@ struct WeightGradient {
 
 /// Layer normalisation over the last dim (Ba et al., arXiv 1607.06450):
 /// out = (x - mean) * rstd * weight + bias, rstd = 1 / sqrt(variance + epsilon), biased variance.
-/// Where there is a `residual`, x += residual comes first, in the same pass.
 struct LayerNorm {
+  TensorView out;          // [N, D], written
+  TensorView mean;         // [N], written
+  TensorView rstd;         // [N], written
+  ConstTensorView x;       // [N, D]
+  ConstTensorView weight;  // [D]
+  ConstTensorView bias;    // [D], or empty
+  float epsilon;
+};
+
+/// In one pass over the rows: sum = residual + branch, out = LayerNorm(sum) of the rounded sum.
+struct AddLayerNorm {
   TensorView out;            // [N, D], written
+  TensorView sum;            // [N, D], written
   TensorView mean;           // [N], written
   TensorView rstd;           // [N], written
-  TensorView x;              // [N, D]; in place where there is a residual, else only read
-  ConstTensorView residual;  // [N, D], or empty
+  ConstTensorView residual;  // [N, D]
+  ConstTensorView branch;    // [N, D]
   ConstTensorView weight;    // [D]
   ConstTensorView bias;      // [D], or empty
   float epsilon;
@@ -99,12 +111,22 @@ struct LayerNormBackward {
 };
 
 /// RMS normalisation (Zhang and Sennrich, arXiv 1910.07467):
-/// out = x * rstd * weight, rstd = 1 / sqrt(mean_D(x^2) + epsilon); x += residual comes first.
+/// out = x * rstd * weight, rstd = 1 / sqrt(mean_D(x^2) + epsilon).
 struct RmsNorm {
+  TensorView out;          // [N, D], written
+  TensorView rstd;         // [N], written
+  ConstTensorView x;       // [N, D]
+  ConstTensorView weight;  // [D]
+  float epsilon;
+};
+
+/// In one pass over the rows: sum = residual + branch, out = RmsNorm(sum) of the rounded sum.
+struct AddRmsNorm {
   TensorView out;            // [N, D], written
+  TensorView sum;            // [N, D], written
   TensorView rstd;           // [N], written
-  TensorView x;              // [N, D]; in place where there is a residual, else only read
-  ConstTensorView residual;  // [N, D], or empty
+  ConstTensorView residual;  // [N, D]
+  ConstTensorView branch;    // [N, D]
   ConstTensorView weight;    // [D]
   float epsilon;
 };
@@ -297,6 +319,7 @@ struct AdamW {
   double correction2;  // 1 - beta2^t
 };
 
+/// A backend's implementation of the operations, one run() each.
 class Kernels {
  public:
   Kernels() = default;
@@ -304,28 +327,9 @@ class Kernels {
   Kernels& operator=(const Kernels&) = delete;
   virtual ~Kernels() = default;
 
-  virtual void run(const Matmul&) const = 0;
-  virtual void run(const MatmulGelu&) const = 0;
-  virtual void run(const MatmulGeluBackward&) const = 0;
-  virtual void run(const WeightGradient&) const = 0;
-  virtual void run(const LayerNorm&) const = 0;
-  virtual void run(const LayerNormBackward&) const = 0;
-  virtual void run(const RmsNorm&) const = 0;
-  virtual void run(const RmsNormBackward&) const = 0;
-  virtual void run(const Rope&) const = 0;
-  virtual void run(const Dropout&) const = 0;
-  virtual void run(const Attention&) const = 0;
-  virtual void run(const AttentionBackward&) const = 0;
-  virtual void run(const Swiglu&) const = 0;
-  virtual void run(const SwigluBackward&) const = 0;
-  virtual void run(const Embedding&) const = 0;
-  virtual void run(const EmbeddingBackward&) const = 0;
-  virtual void run(const RowMax&) const = 0;
-  virtual void run(const CrossEntropySums&) const = 0;
-  virtual void run(const CrossEntropyLoss&) const = 0;
-  virtual void run(const CrossEntropyBackward&) const = 0;
-  virtual void run(const SumOfSquares&) const = 0;
-  virtual void run(const AdamW&) const = 0;
+#define REDSPINE_RUN(Operation) virtual void run(const Operation&) const = 0;
+  REDSPINE_FOR_EACH_OPERATION(REDSPINE_RUN)
+#undef REDSPINE_RUN
 };
 
 }  // namespace redspine

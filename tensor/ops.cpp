@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <string>
-
 #include "tensor/error.h"
 
 namespace redspine::ops {
@@ -14,41 +12,56 @@ struct Operand {
   const char* name;
   ConstTensorView view;
 
-  std::string to_string() const { return fmt::format("{} {}", name, view.shape().to_string()); }
   std::int64_t rows() const { return view.rows(); }
   std::int64_t cols() const { return view.cols(); }
 };
 
-void require(bool holds, const char* op, const std::string& text) {
-  if (!holds) throw Error(fmt::format("{}: {}", op, text));
+}  // namespace
+}  // namespace redspine::ops
+
+// In messages an operand is its name and its shape.
+template <>
+struct fmt::formatter<redspine::ops::Operand> : fmt::formatter<fmt::string_view> {
+  template <class Context>
+  auto format(const redspine::ops::Operand& x, Context& context) const {
+    return fmt::format_to(context.out(), "{} {}", x.name, x.view.shape().to_string());
+  }
+};
+
+namespace redspine::ops {
+namespace {
+
+// Throws Error unless it holds. Most operations are small and all are right: the text is made when
+// one is wrong, and not before.
+template <class... Args>
+void require(bool holds, const char* op, fmt::format_string<const Args&...> text,
+             const Args&... args) {
+  if (!holds) throw Error(fmt::format("{}: {}", op, fmt::format(text, args...)));
 }
 
 void check_dtype(const char* op, const Operand& x, DType dtype) {
-  require(x.view.dtype() == dtype, op,
-          fmt::format("{} is {}, it must be {}", x.to_string(), name_of(x.view.dtype()),
-                      name_of(dtype)));
+  require(x.view.dtype() == dtype, op, "{} is {}, it must be {}", x, name_of(x.view.dtype()),
+          name_of(dtype));
 }
 
 // The types that are computed with.
 void check_float(const char* op, const Operand& x) {
   const DType dtype = x.view.dtype();
-  require(dtype == DType::f32 || dtype == DType::bf16, op,
-          fmt::format("{} is {}, it must be f32 or bf16", x.to_string(), name_of(dtype)));
+  require(dtype == DType::f32 || dtype == DType::bf16, op, "{} is {}, it must be f32 or bf16", x,
+          name_of(dtype));
 }
 
 // Activations of one operation, which share their type.
 void check_same_type(const char* op, const Operand& x, const Operand& like) {
   check_float(op, x);
   check_float(op, like);
-  require(x.view.dtype() == like.view.dtype(), op,
-          fmt::format("{} is {}, {} is {}; they must have one type", x.to_string(),
-                      name_of(x.view.dtype()), like.to_string(), name_of(like.view.dtype())));
+  require(x.view.dtype() == like.view.dtype(), op, "{} is {}, {} is {}; they must have one type", x,
+          name_of(x.view.dtype()), like, name_of(like.view.dtype()));
 }
 
 // Any tensor whose last dim is `cols` and whose other dims multiply to `rows`.
 void check_size(const char* op, const Operand& x, std::int64_t rows, std::int64_t cols) {
-  require(x.rows() == rows && x.cols() == cols, op,
-          fmt::format("{} must be {} rows of {}", x.to_string(), rows, cols));
+  require(x.rows() == rows && x.cols() == cols, op, "{} must be {} rows of {}", x, rows, cols);
 }
 
 void check_matrix(const char* op, const Operand& x, std::int64_t rows, std::int64_t cols) {
@@ -58,20 +71,17 @@ void check_matrix(const char* op, const Operand& x, std::int64_t rows, std::int6
 
 void check_count(const char* op, const Operand& x, std::int64_t count, DType dtype = DType::f32) {
   check_dtype(op, x, dtype);
-  require(x.view.count() == count, op,
-          fmt::format("{} must hold {} elements", x.to_string(), count));
+  require(x.view.count() == count, op, "{} must hold {} elements", x, count);
 }
 
 void check_same_matrix(const char* op, const Operand& x, const Operand& like) {
   check_same_type(op, x, like);
-  require(x.rows() == like.rows() && x.cols() == like.cols(), op,
-          fmt::format("{} and {} differ", x.to_string(), like.to_string()));
+  require(x.rows() == like.rows() && x.cols() == like.cols(), op, "{} and {} differ", x, like);
 }
 
 void check_same_count(const char* op, const Operand& x, const Operand& like) {
   check_same_type(op, x, like);
-  require(x.view.count() == like.view.count(), op,
-          fmt::format("{} and {} differ", x.to_string(), like.to_string()));
+  require(x.view.count() == like.view.count(), op, "{} and {} differ", x, like);
 }
 
 // out[M,N] = a[M,K] x b, where b is [K, N], or [N, K] to be transposed.
@@ -82,16 +92,13 @@ void check_product(const char* op, const Operand& out, const Operand& a, const O
   const bool turned = transpose_b == Transpose::yes;
   require(a.cols() == (turned ? b.cols() : b.rows()) && out.rows() == a.rows() &&
               out.cols() == (turned ? b.rows() : b.cols()),
-          op,
-          fmt::format("{} x {}{} does not give {}", a.to_string(), b.to_string(),
-                      turned ? " transposed" : "", out.to_string()));
+          op, "{} x {}{} does not give {}", a, b, turned ? " transposed" : "", out);
 }
 
 // The dims of a [B, T, columns] tensor.
 void check_sequences(const char* op, const Operand& x) {
   check_float(op, x);
-  require(x.view.shape().rank() == 3, op,
-          fmt::format("{} must have the dims [B, T, columns]", x.to_string()));
+  require(x.view.shape().rank() == 3, op, "{} must have the dims [B, T, columns]", x);
 }
 
 // A row of x a token, of the width of the weights, and a position for every token of a sequence.
@@ -103,14 +110,13 @@ void check_embedding(const char* op, const Operand& x, const Operand& tokens, co
   if (position.view.count() == 0) return;
   check_same_type(op, position, weight);
   check_size(op, position, position.rows(), x.cols());
-  require(
-      position.rows() >= x.view.dim(1), op,
-      fmt::format("{} has fewer rows than {} has positions", position.to_string(), x.to_string()));
+  require(position.rows() >= x.view.dim(1), op, "{} has fewer rows than {} has positions", position,
+          x);
 }
 
 void check_dropout(const char* op, const DropoutKey& dropout, std::int64_t batch) {
   require(dropout.probability >= 0.0F && dropout.probability < 1.0F, op,
-          fmt::format("a dropout probability of {} is outside [0, 1)", dropout.probability));
+          "a dropout probability of {} is outside [0, 1)", dropout.probability);
   if (dropout.probability > 0.0F) {
     check_count(op, {"samples", dropout.samples_B}, batch, DType::i64);
   }
@@ -122,15 +128,14 @@ void check_heads(const char* op, const HeadLayout& heads, const Operand& qkv,
   require(heads.num_heads > 0 && heads.num_kv_heads > 0 && heads.head_size > 0 &&
               heads.queries_per_kv > 0 && heads.first_query >= 0,
           op,
-          fmt::format("{} heads, {} kv heads, size {}, {} queries per kv and first query {} are no "
-                      "head layout",
-                      heads.num_heads, heads.num_kv_heads, heads.head_size, heads.queries_per_kv,
-                      heads.first_query));
+          "{} heads, {} kv heads, size {}, {} queries per kv and first query {} are no head layout",
+          heads.num_heads, heads.num_kv_heads, heads.head_size, heads.queries_per_kv,
+          heads.first_query);
   const std::int64_t last_kv = heads.kv_head_of(heads.num_heads - 1);
   require(last_kv < heads.num_kv_heads, op,
-          fmt::format("{} query heads from number {} on, {} per kv head, need {} kv heads, not {}",
-                      heads.num_heads, heads.first_query, heads.queries_per_kv, last_kv + 1,
-                      heads.num_kv_heads));
+          "{} query heads from number {} on, {} per kv head, need {} kv heads, not {}",
+          heads.num_heads, heads.first_query, heads.queries_per_kv, last_kv + 1,
+          heads.num_kv_heads);
   check_sequences(op, qkv);
   const std::int64_t batch = qkv.view.dim(0);
   const std::int64_t sequence = qkv.view.dim(1);
@@ -166,23 +171,30 @@ void check(const MatmulGeluBackward& op) {
 }
 
 void check(const WeightGradient& op) {
-  check_same_type("WeightGradient", {"x", op.x}, {"dy", op.dy});
-  require(op.dy.rows() == op.x.rows(), "WeightGradient",
-          fmt::format("dy {} and x {} differ in their rows", op.dy.shape().to_string(),
-                      op.x.shape().to_string()));
+  const Operand dy{"dy", op.dy};
+  const Operand x{"x", op.x};
+  check_same_type("WeightGradient", x, dy);
+  require(dy.rows() == x.rows(), "WeightGradient", "{} and {} differ in their rows", dy, x);
   check_matrix("WeightGradient", {"dweight", op.dweight}, op.dy.cols(), op.x.cols());
   if (op.dbias.count() != 0) check_count("WeightGradient", {"dbias", op.dbias}, op.dy.cols());
 }
 
 void check(const LayerNorm& op) {
   check_same_matrix("LayerNorm", {"out", op.out}, {"x", op.x});
-  if (op.residual.count() != 0) {
-    check_same_matrix("LayerNorm", {"residual", op.residual}, {"x", op.x});
-  }
   check_count("LayerNorm", {"mean", op.mean}, op.x.rows());
   check_count("LayerNorm", {"rstd", op.rstd}, op.x.rows());
   check_count("LayerNorm", {"weight", op.weight}, op.x.cols());
   if (op.bias.count() != 0) check_count("LayerNorm", {"bias", op.bias}, op.x.cols());
+}
+
+void check(const AddLayerNorm& op) {
+  check_same_matrix("AddLayerNorm", {"branch", op.branch}, {"residual", op.residual});
+  check_same_matrix("AddLayerNorm", {"sum", op.sum}, {"residual", op.residual});
+  check_same_matrix("AddLayerNorm", {"out", op.out}, {"sum", op.sum});
+  check_count("AddLayerNorm", {"mean", op.mean}, op.sum.rows());
+  check_count("AddLayerNorm", {"rstd", op.rstd}, op.sum.rows());
+  check_count("AddLayerNorm", {"weight", op.weight}, op.sum.cols());
+  if (op.bias.count() != 0) check_count("AddLayerNorm", {"bias", op.bias}, op.sum.cols());
 }
 
 void check(const LayerNormBackward& op) {
@@ -197,11 +209,16 @@ void check(const LayerNormBackward& op) {
 
 void check(const RmsNorm& op) {
   check_same_matrix("RmsNorm", {"out", op.out}, {"x", op.x});
-  if (op.residual.count() != 0) {
-    check_same_matrix("RmsNorm", {"residual", op.residual}, {"x", op.x});
-  }
   check_count("RmsNorm", {"rstd", op.rstd}, op.x.rows());
   check_count("RmsNorm", {"weight", op.weight}, op.x.cols());
+}
+
+void check(const AddRmsNorm& op) {
+  check_same_matrix("AddRmsNorm", {"branch", op.branch}, {"residual", op.residual});
+  check_same_matrix("AddRmsNorm", {"sum", op.sum}, {"residual", op.residual});
+  check_same_matrix("AddRmsNorm", {"out", op.out}, {"sum", op.sum});
+  check_count("AddRmsNorm", {"rstd", op.rstd}, op.sum.rows());
+  check_count("AddRmsNorm", {"weight", op.weight}, op.sum.cols());
 }
 
 void check(const RmsNormBackward& op) {
@@ -218,15 +235,13 @@ void check(const Rope& op) {
   check_sequences("Rope", x);
   check_dtype("Rope", cos, DType::f32);
   check_same_matrix("Rope", {"sin", op.sin}, cos);
-  require(cos.rows() >= op.x.dim(1), "Rope",
-          fmt::format("{} has angles for {} positions of {}", cos.to_string(), cos.rows(),
-                      x.to_string()));
+  require(cos.rows() >= op.x.dim(1), "Rope", "{} has angles for {} positions of {}", cos,
+          cos.rows(), x);
   const std::int64_t head_size = 2 * cos.cols();
   require(head_size > 0 && x.cols() % head_size == 0, "Rope",
-          fmt::format("{} does not hold whole heads of size {}", x.to_string(), head_size));
+          "{} does not hold whole heads of size {}", x, head_size);
   require(op.num_rotated_heads >= 0 && op.num_rotated_heads * head_size <= x.cols(), "Rope",
-          fmt::format("{} does not hold {} heads of size {}", x.to_string(), op.num_rotated_heads,
-                      head_size));
+          "{} does not hold {} heads of size {}", x, op.num_rotated_heads, head_size);
 }
 
 void check(const Dropout& op) {
@@ -317,9 +332,8 @@ void check(const AdamW& op) {
   }
   for (const AdamWPart& part : op.parts) {
     require(part.begin >= 0 && part.count >= 0 && part.begin + part.count <= op.parameter.count(),
-            "AdamW",
-            fmt::format("the {} elements from {} are not all of {}", part.count, part.begin,
-                        parameter.to_string()));
+            "AdamW", "the {} elements from {} are not all of {}", part.count, part.begin,
+            parameter);
   }
 }
 

@@ -1,4 +1,5 @@
-// Tensor owns memory on a device; everything else looks at it through views.
+// Tensor owns memory on a device; everything else looks at it through views. A const tensor gives
+// out const views only.
 #pragma once
 
 #include <memory>
@@ -30,8 +31,9 @@ class Tensor {
     if (device_ != nullptr) device_->deallocate(view_.raw());
   }
 
-  TensorView view() const { return view_; }
-  operator TensorView() const { return view_; }       // NOLINT: a tensor decays to its view
+  TensorView view() { return view_; }
+  ConstTensorView view() const { return view_; }
+  operator TensorView() { return view_; }             // NOLINT: a tensor decays to its view
   operator ConstTensorView() const { return view_; }  // NOLINT
   const Shape& shape() const { return view_.shape(); }
   std::int64_t count() const { return view_.count(); }
@@ -53,7 +55,8 @@ class HostTensor {
   HostTensor& operator=(const HostTensor&) = delete;
   ~HostTensor() { device_.deallocate_host(view_.raw()); }
 
-  TensorView view() const { return view_; }
+  TensorView view() { return view_; }
+  ConstTensorView view() const { return view_; }
 
  private:
   Device& device_;

@@ -60,7 +60,7 @@ MemoryPlan plan_memory(const Config& config, const ProcessGroup& world, DeviceKi
                               .sequence_length = config.batch.sequence_length};
   Gpt model(config.model, shape, config.run.seed, {device, mesh, dtype_of(config.run.precision)},
             InitialWeights::zero);
-  const ParameterStore& parameters = model.parameters();
+  ParameterStore& parameters = model.parameters();
   const GradientReducer reducer(device, mesh, parameters.buckets(), 1);
   const BatchFeed feed(device, shape);
   const std::int64_t of_model = device.used_bytes();

@@ -146,10 +146,9 @@ TokenFile TokenFile::open_llmc(const std::string& path, const std::string& key) 
   const TokenType type = is_u16 ? TokenType::u16 : TokenType::u32;
   const auto num_tokens = read_number<std::int32_t>(file, 8);
   if (num_tokens <= 0 || llmc::kHeaderSize + num_tokens * size_of(type) != size) {
-    throw ConfigError(
-        key, fmt::format("{}: is {}, but its header says {}, which take {} + {} x {}", path,
-                         counted(size, "byte"), counted(num_tokens, "token"), llmc::kHeaderSize,
-                         size_of(type), num_tokens));
+    throw ConfigError(key, fmt::format("{}: is {}, but its header says {}, which take {} + {} x {}",
+                                       path, counted(size, "byte"), counted(num_tokens, "token"),
+                                       llmc::kHeaderSize, size_of(type), num_tokens));
   }
   return TokenFile(std::move(file),
                    {.format = TokenFormat::llmc,

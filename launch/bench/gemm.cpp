@@ -81,10 +81,10 @@ Product square_product(std::int64_t size) {
 
 ProductRate measure(const Product& product, Device& device, DType dtype) {
   const bool is_weight = product.kind == ProductKind::weight_gradient;
-  const Tensor x(device, dtype, {product.rows, product.in_features});
-  const Tensor y(device, dtype, {product.rows, product.out_features});
-  const Tensor weight(device, is_weight ? DType::f32 : dtype,
-                      {product.out_features, product.in_features});
+  Tensor x(device, dtype, {product.rows, product.in_features});
+  Tensor y(device, dtype, {product.rows, product.out_features});
+  Tensor weight(device, is_weight ? DType::f32 : dtype,
+                {product.out_features, product.in_features});
   switch (product.kind) {
     case ProductKind::forward:
       return measure_both(product, device,

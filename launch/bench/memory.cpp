@@ -51,10 +51,10 @@ std::optional<double> exchange_seconds(const ProcessGroup& group, Device& device
 
 StreamRates measure_streams(Device& device) {
   const Shape shape{kStreamFloats};
-  const Tensor parameter(device, DType::f32, shape);
-  const Tensor exp_avg(device, DType::f32, shape);
-  const Tensor exp_avg_sq(device, DType::f32, shape);
-  const Tensor gradient(device, DType::f32, shape);
+  Tensor parameter(device, DType::f32, shape);
+  Tensor exp_avg(device, DType::f32, shape);
+  Tensor exp_avg_sq(device, DType::f32, shape);
+  Tensor gradient(device, DType::f32, shape);
   const AdamWPart all{.begin = 0, .count = kStreamFloats, .weight_decay = 0.1};
   const auto bytes = [](double a_float) { return a_float * static_cast<double>(kStreamFloats); };
   const double copy =
@@ -82,8 +82,8 @@ std::vector<CollectiveTime> measure_collectives(const ProcessMesh& mesh, Device&
       kLeastCollectiveBytes, 16'384, 262'144, 1'000'000, 8'000'000, 64'000'000,
       kMostCollectiveBytes};
   std::erase_if(sizes, [&](std::int64_t bytes) { return bytes > most_bytes; });
-  const Tensor values(device, DType::f32, {sizes.back() / 4});
-  const Tensor other(device, DType::f32, {sizes.back() / 4});
+  Tensor values(device, DType::f32, {sizes.back() / 4});
+  Tensor other(device, DType::f32, {sizes.back() / 4});
   std::vector<CollectiveTime> times;
   for (const Axis axis : kAxes) {
     if (mesh.along(axis).size() == 1) continue;

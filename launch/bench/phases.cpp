@@ -30,36 +30,43 @@ class TimedKernels final : public Kernels {
   TimedKernels(Device& inner, PhaseTimes& times, std::int64_t num_head_columns)
       : inner_(inner), times_(times), num_head_columns_(num_head_columns) {}
 
-  void run(const Matmul& op) const override {
-    const bool is_forward = op.transpose_b == Transpose::yes;
-    const bool is_head = (is_forward ? op.out.cols() : op.a.cols()) == num_head_columns_;
-    time(is_head ? Phase::head_and_loss : is_forward ? Phase::linear : Phase::input_gradients, op);
-  }
-  void run(const WeightGradient& op) const override {
-    time(op.dy.cols() == num_head_columns_ ? Phase::head_and_loss : Phase::weight_gradients, op);
-  }
-  void run(const MatmulGelu& op) const override { time(Phase::linear, op); }
-  void run(const MatmulGeluBackward& op) const override { time(Phase::input_gradients, op); }
-  void run(const LayerNorm& op) const override { time(Phase::norms, op); }
-  void run(const LayerNormBackward& op) const override { time(Phase::norms_backward, op); }
-  void run(const RmsNorm& op) const override { time(Phase::norms, op); }
-  void run(const RmsNormBackward& op) const override { time(Phase::norms_backward, op); }
-  void run(const Rope& op) const override { time(Phase::other_kernels, op); }
-  void run(const Dropout& op) const override { time(Phase::other_kernels, op); }
-  void run(const Attention& op) const override { time(Phase::attention, op); }
-  void run(const AttentionBackward& op) const override { time(Phase::attention_backward, op); }
-  void run(const Swiglu& op) const override { time(Phase::other_kernels, op); }
-  void run(const SwigluBackward& op) const override { time(Phase::other_kernels, op); }
-  void run(const Embedding& op) const override { time(Phase::embedding, op); }
-  void run(const EmbeddingBackward& op) const override { time(Phase::embedding_backward, op); }
-  void run(const RowMax& op) const override { time(Phase::head_and_loss, op); }
-  void run(const CrossEntropySums& op) const override { time(Phase::head_and_loss, op); }
-  void run(const CrossEntropyLoss& op) const override { time(Phase::head_and_loss, op); }
-  void run(const CrossEntropyBackward& op) const override { time(Phase::head_and_loss, op); }
-  void run(const SumOfSquares& op) const override { time(Phase::gradient_norm, op); }
-  void run(const AdamW& op) const override { time(Phase::optimizer, op); }
+#define REDSPINE_RUN(Operation) \
+  void run(const Operation& op) const override { time(phase_of(op), op); }
+  REDSPINE_FOR_EACH_OPERATION(REDSPINE_RUN)
+#undef REDSPINE_RUN
 
  private:
+  Phase phase_of(const Matmul& op) const {
+    const bool is_forward = op.transpose_b == Transpose::yes;
+    const bool is_head = (is_forward ? op.out.cols() : op.a.cols()) == num_head_columns_;
+    return is_head ? Phase::head_and_loss : is_forward ? Phase::linear : Phase::input_gradients;
+  }
+  Phase phase_of(const WeightGradient& op) const {
+    return op.dy.cols() == num_head_columns_ ? Phase::head_and_loss : Phase::weight_gradients;
+  }
+  static Phase phase_of(const MatmulGelu& /*op*/) { return Phase::linear; }
+  static Phase phase_of(const MatmulGeluBackward& /*op*/) { return Phase::input_gradients; }
+  static Phase phase_of(const LayerNorm& /*op*/) { return Phase::norms; }
+  static Phase phase_of(const AddLayerNorm& /*op*/) { return Phase::norms; }
+  static Phase phase_of(const LayerNormBackward& /*op*/) { return Phase::norms_backward; }
+  static Phase phase_of(const RmsNorm& /*op*/) { return Phase::norms; }
+  static Phase phase_of(const AddRmsNorm& /*op*/) { return Phase::norms; }
+  static Phase phase_of(const RmsNormBackward& /*op*/) { return Phase::norms_backward; }
+  static Phase phase_of(const Rope& /*op*/) { return Phase::other_kernels; }
+  static Phase phase_of(const Dropout& /*op*/) { return Phase::other_kernels; }
+  static Phase phase_of(const Attention& /*op*/) { return Phase::attention; }
+  static Phase phase_of(const AttentionBackward& /*op*/) { return Phase::attention_backward; }
+  static Phase phase_of(const Swiglu& /*op*/) { return Phase::other_kernels; }
+  static Phase phase_of(const SwigluBackward& /*op*/) { return Phase::other_kernels; }
+  static Phase phase_of(const Embedding& /*op*/) { return Phase::embedding; }
+  static Phase phase_of(const EmbeddingBackward& /*op*/) { return Phase::embedding_backward; }
+  static Phase phase_of(const RowMax& /*op*/) { return Phase::head_and_loss; }
+  static Phase phase_of(const CrossEntropySums& /*op*/) { return Phase::head_and_loss; }
+  static Phase phase_of(const CrossEntropyLoss& /*op*/) { return Phase::head_and_loss; }
+  static Phase phase_of(const CrossEntropyBackward& /*op*/) { return Phase::head_and_loss; }
+  static Phase phase_of(const SumOfSquares& /*op*/) { return Phase::gradient_norm; }
+  static Phase phase_of(const AdamW& /*op*/) { return Phase::optimizer; }
+
   template <class Op>
   void time(Phase phase, const Op& op) const {
     const Stopwatch stopwatch(times_[phase]);

@@ -84,8 +84,7 @@ StepResult measure_steps(const StepBench& bench, const ProcessGroup& world, Devi
   const MeshShape shape = config.parallel.mesh(world.size());
   const TensorRank rank{.num_ranks = shape.size(Axis::tensor),
                         .rank = shape.coordinate(world.rank(), Axis::tensor)};
-  const auto timed =
-      make_timed_device(device, times, local_vocabulary(config.model, rank).size());
+  const auto timed = make_timed_device(device, times, local_vocabulary(config.model, rank).size());
   const bool is_blocking = device.kind() == DeviceKind::cpu;
   Device& used = is_blocking ? *timed : device;
   const std::int64_t used_before = device.used_bytes();

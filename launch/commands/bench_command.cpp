@@ -139,7 +139,6 @@ Results measure_parts(const Options& options, RunData& data, const ProcessGroup&
   return results;
 }
 
-
 void add_step(Json& line, const Options& options, const Results& results) {
   const StepResult& step = *results.step;
   line.update({{"steps", options.num_steps},

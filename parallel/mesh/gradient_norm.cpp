@@ -6,7 +6,7 @@
 namespace redspine {
 
 double sum_of_squares(Device& device, std::span<const ConstTensorView> owned) {
-  const Tensor sum(device, DType::f64, {1});
+  Tensor sum(device, DType::f64, {1});
   ops::run(device, SumOfSquares{.sum = sum, .parts = owned});
   double result = 0.0;
   device.download(host_view(std::span<double>(&result, 1)), sum);

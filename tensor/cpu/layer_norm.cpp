@@ -2,8 +2,8 @@
 
 #include "tensor/cpu/column_sums.h"
 #include "tensor/cpu/cpu_kernels.h"
+#include "tensor/cpu/norm_input.h"
 #include "tensor/cpu/parallel_for.h"
-#include "tensor/cpu/residual.h"
 
 namespace redspine {
 namespace {
@@ -26,11 +26,10 @@ Moments moments_of(const float* x, std::int64_t cols, float epsilon) {
   return {mean, 1.0F / std::sqrt(squares / static_cast<float>(cols) + epsilon)};
 }
 
-}  // namespace
-
-void CpuKernels::run(const LayerNorm& op) const {
+// `x` are the rows of op.x, there already or made as they are asked for.
+template <class InputRows>
+void normalise(const LayerNorm& op, const InputRows& x) {
   const std::int64_t cols = op.x.cols();
-  const ResidualRows x(op.x, op.residual);
   const float* weight = op.weight.data<float>();
   const float* bias = op.bias.count() == 0 ? nullptr : op.bias.data<float>();
   float* out = op.out.data<float>();
@@ -53,6 +52,21 @@ void CpuKernels::run(const LayerNorm& op) const {
       for (std::int64_t c = 0; c < cols; ++c) out_row[c] = (x_row[c] - m.mean) * m.rstd * weight[c];
     }
   });
+}
+
+}  // namespace
+
+void CpuKernels::run(const LayerNorm& op) const { normalise(op, Rows(op.x)); }
+
+void CpuKernels::run(const AddLayerNorm& op) const {
+  normalise(LayerNorm{.out = op.out,
+                      .mean = op.mean,
+                      .rstd = op.rstd,
+                      .x = op.sum,
+                      .weight = op.weight,
+                      .bias = op.bias,
+                      .epsilon = op.epsilon},
+            SummedRows(op.sum, op.residual, op.branch));
 }
 
 void CpuKernels::run(const LayerNormBackward& op) const {

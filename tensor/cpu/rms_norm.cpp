@@ -1,14 +1,16 @@
 #include <cmath>
 
 #include "tensor/cpu/cpu_kernels.h"
+#include "tensor/cpu/norm_input.h"
 #include "tensor/cpu/parallel_for.h"
-#include "tensor/cpu/residual.h"
 
 namespace redspine {
+namespace {
 
-void CpuKernels::run(const RmsNorm& op) const {
+// `x` are the rows of op.x, there already or made as they are asked for.
+template <class InputRows>
+void normalise(const RmsNorm& op, const InputRows& x) {
   const std::int64_t cols = op.x.cols();
-  const ResidualRows x(op.x, op.residual);
   const float* weight = op.weight.data<float>();
   float* out = op.out.data<float>();
   float* rstd = op.rstd.data<float>();
@@ -24,6 +26,17 @@ void CpuKernels::run(const RmsNorm& op) const {
 #pragma omp simd
     for (std::int64_t c = 0; c < cols; ++c) out_row[c] = x_row[c] * r * weight[c];
   });
+}
+
+}  // namespace
+
+void CpuKernels::run(const RmsNorm& op) const { normalise(op, Rows(op.x)); }
+
+void CpuKernels::run(const AddRmsNorm& op) const {
+  normalise(
+      RmsNorm{
+          .out = op.out, .rstd = op.rstd, .x = op.sum, .weight = op.weight, .epsilon = op.epsilon},
+      SummedRows(op.sum, op.residual, op.branch));
 }
 
 void CpuKernels::run(const RmsNormBackward& op) const {

@@ -23,28 +23,9 @@ class CudaKernels final : public Kernels {
   /// Whether attention in bf16 is a library's where it can be.
   bool has_fused_attention() const { return fused_attention_ != nullptr; }
 
-  void run(const Matmul& op) const override;
-  void run(const MatmulGelu& op) const override;
-  void run(const MatmulGeluBackward& op) const override;
-  void run(const WeightGradient& op) const override;
-  void run(const LayerNorm& op) const override;
-  void run(const LayerNormBackward& op) const override;
-  void run(const RmsNorm& op) const override;
-  void run(const RmsNormBackward& op) const override;
-  void run(const Rope& op) const override;
-  void run(const Dropout& op) const override;
-  void run(const Attention& op) const override;
-  void run(const AttentionBackward& op) const override;
-  void run(const Swiglu& op) const override;
-  void run(const SwigluBackward& op) const override;
-  void run(const Embedding& op) const override;
-  void run(const EmbeddingBackward& op) const override;
-  void run(const RowMax& op) const override;
-  void run(const CrossEntropySums& op) const override;
-  void run(const CrossEntropyLoss& op) const override;
-  void run(const CrossEntropyBackward& op) const override;
-  void run(const SumOfSquares& op) const override;
-  void run(const AdamW& op) const override;
+#define REDSPINE_RUN(Operation) void run(const Operation& op) const override;
+  REDSPINE_FOR_EACH_OPERATION(REDSPINE_RUN)
+#undef REDSPINE_RUN
 
  private:
   // Any dim may be 0, where there is no epilogue. False, with nothing written, where the library

@@ -1,6 +1,6 @@
-// LayerNorm and RmsNorm forward: a block a row. The row is read from memory once and then, for the
-// variance and for the result, from the cache: differences from the mean do not cancel as
-// mean(x^2) - mean^2 would.
+// LayerNorm and RmsNorm forward, with and without an addition in front: a block a row. The row is
+// read from memory once and then, for the variance and for the result, from the cache: differences
+// from the mean do not cancel as mean(x^2) - mean^2 would.
 #include <cmath>
 
 #include "tensor/cuda/cuda_kernels.h"
@@ -9,13 +9,21 @@
 namespace redspine::cuda {
 namespace {
 
+// What is normalised: rows of x, or of sum = residual + branch where there is a sum.
+template <class T>
+struct NormInput {
+  const T* x;
+  T* sum;  // null for none
+  const T* residual;
+  const T* branch;
+};
+
 template <class T>
 struct NormForward {
   T* out;
   float* mean;  // null for RmsNorm
   float* rstd;
-  T* x;
-  const T* residual;  // null for none
+  NormInput<T> in;
   const float* weight;
   const float* bias;  // null for none
   std::int64_t cols;
@@ -26,18 +34,20 @@ template <NormVariant kind, int width, class T>
 __global__ void __launch_bounds__(kNormThreads) norm_kernel(NormForward<T> op) {
   auto& shared = *shared_memory<ReductionShared<float>>();
   const std::int64_t row = blockIdx.x;
-  T* x = op.x + row * op.cols;
   const auto cols = static_cast<float>(op.cols);
 
   // What is normalised is what is kept, rounded as it is: the backward pass reads that.
-  if (op.residual != nullptr) {
-    const T* residual = op.residual + row * op.cols;
+  const T* x = (op.in.sum == nullptr ? op.in.x : op.in.sum) + row * op.cols;
+  if (op.in.sum != nullptr) {
+    T* sum = op.in.sum + row * op.cols;
+    const T* residual = op.in.residual + row * op.cols;
+    const T* branch = op.in.branch + row * op.cols;
     for_own_columns<width>(op.cols, [&](std::int64_t c) {
-      Floats<width> v = load<width>(x + c);
-      const Floats<width> added = load<width>(residual + c);
+      Floats<width> v = load<width>(residual + c);
+      const Floats<width> added = load<width>(branch + c);
 #pragma unroll
       for (int j = 0; j < width; ++j) v.values[j] += added.values[j];
-      store(x + c, v);
+      store(sum + c, v);
     });
   }
 
@@ -79,50 +89,74 @@ __global__ void __launch_bounds__(kNormThreads) norm_kernel(NormForward<T> op) {
   });
 }
 
-template <NormVariant kind, class T>
-void normalise(cudaStream_t stream, const NormForward<T>& op, std::int64_t rows, Access access) {
+// `op` is an operation of this kind of norm, of `x`; a layer norm's means and bias come beside.
+template <NormVariant kind, class T, class Op>
+void normalise(cudaStream_t stream, const Op& op, const NormInput<T>& x, Access access) {
+  NormForward<T> forward{.out = elements<T>(op.out),
+                         .mean = nullptr,
+                         .rstd = elements<float>(op.rstd),
+                         .in = x,
+                         .weight = elements<float>(op.weight),
+                         .bias = nullptr,
+                         .cols = op.out.cols(),
+                         .epsilon = op.epsilon};
+  if constexpr (kind == NormVariant::layer) {
+    forward.mean = elements<float>(op.mean);
+    forward.bias = elements_or_null<float>(op.bias);
+  }
+  const std::int64_t rows = op.out.rows();
   if (rows == 0) return;
   with_width<T>(access, [&]<int width>() {
     launch(stream,
-           {static_cast<unsigned>(rows), block_size_for(op.cols / width, kNormThreads),
+           {static_cast<unsigned>(rows), block_size_for(forward.cols / width, kNormThreads),
             sizeof(ReductionShared<float>)},
-           norm_kernel<kind, width, T>, op);
+           norm_kernel<kind, width, T>, forward);
   });
+}
+
+template <class T>
+NormInput<T> input(ConstTensorView x) {
+  return {.x = elements<T>(x), .sum = nullptr, .residual = nullptr, .branch = nullptr};
+}
+
+template <class T, class Op>
+NormInput<T> summed_input(const Op& op) {
+  return {.x = nullptr,
+          .sum = elements<T>(op.sum),
+          .residual = elements<T>(op.residual),
+          .branch = elements<T>(op.branch)};
 }
 
 }  // namespace
 
 void CudaKernels::run(const LayerNorm& op) const {
-  with_type(op.x.dtype(), [&]<class T>() {
-    const NormForward<T> forward{.out = elements<T>(op.out),
-                                 .mean = elements<float>(op.mean),
-                                 .rstd = elements<float>(op.rstd),
-                                 .x = elements<T>(op.x),
-                                 .residual = elements_or_null<T>(op.residual),
-                                 .weight = elements<float>(op.weight),
-                                 .bias = elements_or_null<float>(op.bias),
-                                 .cols = op.x.cols(),
-                                 .epsilon = op.epsilon};
+  with_type(op.out.dtype(), [&]<class T>() {
     normalise<NormVariant::layer>(
-        stream_, forward, op.x.rows(),
-        access_to_rows<T>(op.x.cols(), op.out, op.x, op.residual, op.weight, op.bias));
+        stream_, op, input<T>(op.x),
+        access_to_rows<T>(op.out.cols(), op.out, op.x, op.weight, op.bias));
+  });
+}
+
+void CudaKernels::run(const AddLayerNorm& op) const {
+  with_type(op.out.dtype(), [&]<class T>() {
+    normalise<NormVariant::layer>(stream_, op, summed_input<T>(op),
+                                  access_to_rows<T>(op.out.cols(), op.out, op.sum, op.residual,
+                                                    op.branch, op.weight, op.bias));
   });
 }
 
 void CudaKernels::run(const RmsNorm& op) const {
-  with_type(op.x.dtype(), [&]<class T>() {
-    const NormForward<T> forward{.out = elements<T>(op.out),
-                                 .mean = nullptr,
-                                 .rstd = elements<float>(op.rstd),
-                                 .x = elements<T>(op.x),
-                                 .residual = elements_or_null<T>(op.residual),
-                                 .weight = elements<float>(op.weight),
-                                 .bias = nullptr,
-                                 .cols = op.x.cols(),
-                                 .epsilon = op.epsilon};
+  with_type(op.out.dtype(), [&]<class T>() {
+    normalise<NormVariant::rms>(stream_, op, input<T>(op.x),
+                                access_to_rows<T>(op.out.cols(), op.out, op.x, op.weight));
+  });
+}
+
+void CudaKernels::run(const AddRmsNorm& op) const {
+  with_type(op.out.dtype(), [&]<class T>() {
     normalise<NormVariant::rms>(
-        stream_, forward, op.x.rows(),
-        access_to_rows<T>(op.x.cols(), op.out, op.x, op.residual, op.weight));
+        stream_, op, summed_input<T>(op),
+        access_to_rows<T>(op.out.cols(), op.out, op.sum, op.residual, op.branch, op.weight));
   });
 }
 

@@ -116,9 +116,8 @@ const std::vector<Mistaken>& mistakes_of_form() {
                                      "index begins with MMIDIDX and two zero bytes"}},
       {.name = "TruncatedMegatronIndex",
        .make = megatron({.num_index_bytes_lost = 3}),
-       .lines = {std::string(kKey) +
-                 "pair.idx: is 59 bytes, but its header says 1 sequence and "
-                 "2 document indices, *"}},
+       .lines = {std::string(kKey) + "pair.idx: is 59 bytes, but its header says 1 sequence and "
+                                     "2 document indices, *"}},
       {.name = "TruncatedMegatronTokens",
        .make = megatron({.bin = ids<std::int32_t>(999, 0, 1)}),
        .lines = {std::string(kKey) + "pair.bin: is 3996 bytes, but pair.idx puts *of 1000 tokens*"},

@@ -135,7 +135,7 @@ TEST_P(Golden, LogitsAgreeWithTransformers) {
   StoredTensor whole = golden_.tensors.at("logits");
   whole.shape = {num_tokens(), golden_.model.vocab_size};
   const Range columns = gpt_.logits_columns();
-  const Tensor logits_Nv(*device_, DType::f32, {num_tokens(), columns.size()});
+  Tensor logits_Nv(*device_, DType::f32, {num_tokens(), columns.size()});
   gpt_.logits(logits_Nv, batch_of_step(0));
   EXPECT_LT(difference(logits_Nv, part_of(whole, 1, columns)), kTolerance * norm_of(whole.values));
 }

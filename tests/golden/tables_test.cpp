@@ -38,9 +38,9 @@ TEST(AdamWReference, EveryElementOfEveryStepAgreesWithTorch) {
   const auto device = make_cpu_device(1);
   for (const json& run : record.at("runs")) {
     const auto expected = run.at("values").get<std::vector<std::vector<double>>>();
-    const Tensor parameter = upload(*device, initial);
-    const Tensor exp_avg(*device, DType::f32, parameter.shape());
-    const Tensor exp_avg_sq(*device, DType::f32, parameter.shape());
+    Tensor parameter = upload(*device, initial);
+    Tensor exp_avg(*device, DType::f32, parameter.shape());
+    Tensor exp_avg_sq(*device, DType::f32, parameter.shape());
     const AdamWPart all{
         .begin = 0, .count = parameter.count(), .weight_decay = run.at("weight_decay")};
     for (std::size_t step = 0; step < gradients.size(); ++step) {

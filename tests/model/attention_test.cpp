@@ -34,9 +34,9 @@ class AttentionCase : public Bench {
     dout = random_columns("dout", kBatch * kLength, config.hidden_size, {0, config.hidden_size});
   }
 
-  void forward() const { attention.forward(out, x, saved, dropout); }
-  void backward() const {
-    const Tensor on_device = to_device(*device, dout, shape);
+  void forward() { attention.forward(out, x, saved, dropout); }
+  void backward() {
+    Tensor on_device = to_device(*device, dout, shape);
     attention.backward({.dx_BTD = dx, .dout_BTD = on_device, .x_BTD = x}, saved, scratch, dropout);
   }
 

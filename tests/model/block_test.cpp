@@ -14,47 +14,75 @@ namespace {
 constexpr std::int64_t kBatch = 2;
 constexpr std::int64_t kLength = 5;
 
+// A block and all that one pass of it needs; x is random.
+class BlockCase : public Bench {
+ public:
+  explicit BlockCase(const ModelConfig& config)
+      : rope(make_rope(config)),
+        block(execution(), store.begin_bucket(), config, rope ? &*rope : nullptr, 1),
+        saved(block.make_saved(kBatch, kLength)),
+        scratch(block.make_scratch(kBatch, kLength)),
+        shape{kBatch, kLength, config.hidden_size},
+        x(*device, DType::f32, shape),
+        dresidual(*device, DType::f32, shape),
+        samples(to_device(*device, std::vector<std::int64_t>{8, 3}, {kBatch})),
+        dropout{
+            .seed = 5, .probability = static_cast<float>(config.dropout), .samples_B = samples} {
+    store.allocate(*device);
+    randomize_parameters(store, *device, 0.2F);
+    randomize(replicated_input("x", x, dresidual), *device, 1.0F);
+  }
+
+  Block::Output forward() {
+    block.forward_norm1(x, saved);
+    return block.forward(x, saved, scratch, dropout);
+  }
+
+ private:
+  std::optional<RopeTable> make_rope(const ModelConfig& config) {
+    if (config.position != Position::rope) return std::nullopt;
+    return make_rope_table(*device, config, kLength);
+  }
+
+ public:
+  std::optional<RopeTable> rope;
+  Block block;
+  Block::Saved saved;
+  Block::Scratch scratch;
+  Shape shape;
+  Tensor x;
+  Tensor dresidual;
+  Tensor samples;
+  DropoutSource dropout;
+};
+
 // Dropout is a function of its key, so that the same elements are dropped in every loss and in the
 // backward pass: differences see a fixed function.
 void expect_block_gradients(const ModelConfig& config) {
-  Bench bench;
-  Device& device = *bench.device;
-  std::optional<RopeTable> rope;
-  if (config.position == Position::rope) rope = make_rope_table(device, config, kLength);
-  const Block block(bench.execution(), bench.store.begin_bucket(), config, rope ? &*rope : nullptr,
-                    1);
-  bench.store.allocate(device);
-  randomize_parameters(bench.store, device, 0.2F);
-  const Block::Saved saved = block.make_saved(kBatch, kLength);
-  const Block::Scratch scratch = block.make_scratch(kBatch, kLength);
-  const Tensor samples = to_device(device, std::vector<std::int64_t>{8, 3}, {kBatch});
-  const DropoutSource dropout{
-      .seed = 5, .probability = static_cast<float>(config.dropout), .samples_B = samples};
-  const Shape shape{kBatch, kLength, config.hidden_size};
-  const Tensor x(device, DType::f32, shape);
-  const Tensor dresidual(device, DType::f32, shape);
-  const Tensor branch(device, DType::f32, shape);
+  BlockCase layer(config);
+  Device& device = *layer.device;
   const std::vector<float> dout =
       random_columns("dout", kBatch * kLength, config.hidden_size, {0, config.hidden_size});
-  std::vector<Variable> variables = parameters_of(bench.store, SharedGradients::apart);
+  std::vector<Variable> variables = parameters_of(layer.store, SharedGradients::apart);
   std::erase_if(variables, [&](const Variable& variable) {  // see attention_test.cpp
     return config.position == Position::learned && variable.name.ends_with("key.bias");
   });
-  variables.push_back(replicated_input("x", x, dresidual));
-  randomize(variables.back(), device, 1.0F);
+  variables.push_back(replicated_input("x", layer.x, layer.dresidual));
   expect_gradients_of_differences({.device = device,
                                    .variables = variables,
                                    .loss =
                                        [&] {
-                                         block.forward(branch, {.x_ND = x}, saved, dropout);
-                                         return weighted_sum(device, branch, dout) +
-                                                weighted_sum(device, Block::residual(saved), dout);
+                                         const Block::Output out = layer.forward();
+                                         return weighted_sum(device, out.residual_BTD, dout) +
+                                                weighted_sum(device, out.branch_BTD, dout);
                                        },
                                    .compute_gradients =
                                        [&] {
-                                         block.forward(branch, {.x_ND = x}, saved, dropout);
-                                         device.copy(dresidual, to_device(device, dout, shape));
-                                         block.backward(dresidual, x, saved, scratch, dropout);
+                                         layer.forward();
+                                         device.copy(layer.dresidual,
+                                                     to_device(device, dout, layer.shape));
+                                         layer.block.backward(layer.dresidual, layer.x, layer.saved,
+                                                              layer.scratch, layer.dropout);
                                        }});
 }
 
@@ -71,6 +99,51 @@ TEST(Block, GradientsUnderDropoutAreThoseOfDifferences) {
   config.num_kv_heads = 2;
   config.dropout = 0.3;
   expect_block_gradients(config);
+}
+
+// All that a forward pass leaves behind, and its input.
+std::vector<std::vector<float>> values_of(BlockCase& layer, const Block::Output& out) {
+  const Block::Saved& saved = layer.saved;
+  std::vector<std::vector<float>> values;
+  for (const ConstTensorView view :
+       {out.residual_BTD, out.branch_BTD, ConstTensorView(saved.normed1_BTD),
+        ConstTensorView(saved.norm1.rstd_N), ConstTensorView(saved.attention.qkv),
+        ConstTensorView(saved.attention.context), ConstTensorView(saved.attention.log_sum_exp_BhT),
+        ConstTensorView(saved.mid_BTD), ConstTensorView(saved.normed2_BTD),
+        ConstTensorView(saved.norm2.rstd_N), ConstTensorView(saved.mlp.up_BTf),
+        ConstTensorView(saved.mlp.hidden_BTf), ConstTensorView(layer.x)}) {
+    values.push_back(from_device(*layer.device, view));
+  }
+  return values;
+}
+
+// What recomputes activations may run a block again from its input: nothing is added twice.
+TEST(Block, ForwardAgainGivesTheSameBits) {
+  for (const Family family : {Family::gpt2, Family::llama}) {
+    ModelConfig config = layer_config(family);
+    config.dropout = 0.3;
+    BlockCase layer(config);
+    const auto once = values_of(layer, layer.forward());
+    EXPECT_EQ(
+        values_of(layer, layer.block.forward(layer.x, layer.saved, layer.scratch, layer.dropout)),
+        once);
+    EXPECT_EQ(values_of(layer, layer.forward()), once);
+  }
+}
+
+// A model has the norm of a block add up the block's input; the sum alone brings the same back.
+TEST(Block, ForwardOfASumIsForwardOfWhatItLeaves) {
+  for (const Family family : {Family::gpt2, Family::llama}) {
+    BlockCase layer(layer_config(family));
+    Device& device = *layer.device;
+    const Tensor residual = to_device(device, random_values(layer.shape.count(), 6), layer.shape);
+    const Tensor branch = to_device(device, random_values(layer.shape.count(), 7), layer.shape);
+    layer.block.add_forward_norm1({.sum_ND = layer.x, .residual_ND = residual, .branch_ND = branch},
+                                  layer.saved);
+    const auto of_sum =
+        values_of(layer, layer.block.forward(layer.x, layer.saved, layer.scratch, layer.dropout));
+    EXPECT_EQ(values_of(layer, layer.forward()), of_sum);
+  }
 }
 
 }  // namespace

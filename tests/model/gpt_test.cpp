@@ -182,7 +182,7 @@ TEST(Gpt, DropoutDependsOnTheSampleNotOnItsRow) {
   const double loss = gpt.train();
 
   // The same samples in another order.
-  const auto rotated = [&]<class T>(const Tensor& tensor, T) {
+  const auto rotated = [&]<class T>(Tensor& tensor, T) {
     std::vector<T> values = from_device<T>(*gpt.device, tensor);
     const std::ptrdiff_t row = std::ssize(values) / kBatch;
     std::rotate(values.begin(), values.begin() + row, values.end());
@@ -212,7 +212,7 @@ TEST(Gpt, LossIsTheCrossEntropyOfTheLogits) {
     GptCase gpt(layer_config(family));
     randomize_parameters(gpt.model.parameters(), *gpt.device, 0.2F);
     const Range columns = gpt.model.logits_columns();
-    const Tensor logits(*gpt.device, DType::f32, {kBatch * kLength, columns.size()});
+    Tensor logits(*gpt.device, DType::f32, {kBatch * kLength, columns.size()});
     gpt.model.logits(logits, gpt.batch());
     const std::vector<float> mine = from_device(*gpt.device, logits);
     const auto targets = from_device<std::int32_t>(*gpt.device, gpt.targets);

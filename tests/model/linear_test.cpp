@@ -141,7 +141,7 @@ class RowCase : public Bench {
     dout = random_columns("dout", kRows, kOut, {0, kOut});
   }
 
-  Variable input() const { return input_columns("x", x, dx, kIn, share(kIn)); }
+  Variable input() { return input_columns("x", x, dx, kIn, share(kIn)); }
 
   RowLinear linear;
   Tensor x;

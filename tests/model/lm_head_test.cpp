@@ -133,7 +133,7 @@ TEST(LmHead, ChunksChangeNothing) {
 TEST(LmHead, LossIsThatOfTheLogits) {
   const ModelConfig config = layer_config(Family::llama);
   HeadCase layer(config, 8);
-  const Tensor logits(*layer.device, DType::f32, {8, layer.columns.size()});
+  Tensor logits(*layer.device, DType::f32, {8, layer.columns.size()});
   layer.head.logits(logits, layer.x);
   const std::vector<float> mine = from_device(*layer.device, logits);
   double expected = 0.0;

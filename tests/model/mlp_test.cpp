@@ -15,12 +15,12 @@ void expect_mlp_gradients(const ModelConfig& config) {
   const Mlp mlp(bench.execution(), bench.store.begin_bucket(), config, "mlp");
   bench.store.allocate(device);
   randomize_parameters(bench.store, device, 0.3F);
-  const Mlp::Saved saved = mlp.make_saved(2, 3);
-  const Mlp::Scratch scratch = mlp.make_scratch(2, 3);
+  Mlp::Saved saved = mlp.make_saved(2, 3);
+  Mlp::Scratch scratch = mlp.make_scratch(2, 3);
   const Shape shape{2, 3, config.hidden_size};
-  const Tensor x(device, DType::f32, shape);
-  const Tensor dx(device, DType::f32, shape);
-  const Tensor out(device, DType::f32, shape);
+  Tensor x(device, DType::f32, shape);
+  Tensor dx(device, DType::f32, shape);
+  Tensor out(device, DType::f32, shape);
   const std::vector<float> dout =
       random_columns("dout", 6, config.hidden_size, {0, config.hidden_size});
   std::vector<Variable> variables = parameters_of(bench.store, SharedGradients::apart);
@@ -37,7 +37,7 @@ void expect_mlp_gradients(const ModelConfig& config) {
        .compute_gradients =
            [&] {
              mlp.forward(out, x, saved);
-             const Tensor on_device = to_device(device, dout, shape);
+             Tensor on_device = to_device(device, dout, shape);
              mlp.backward({.dx_BTD = dx, .dout_BTD = on_device, .x_BTD = x}, saved, scratch);
            }});
 }

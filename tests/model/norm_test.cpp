@@ -17,11 +17,11 @@ void expect_norm_gradients(const ModelConfig& config, std::size_t num_parameters
   bench.store.allocate(device);
   EXPECT_EQ(bench.store.parameters().size(), num_parameters);
   randomize_parameters(bench.store, device, 0.3F);
-  const Norm::Saved saved = norm.make_saved(kRows);
+  Norm::Saved saved = norm.make_saved(kRows);
   const Shape shape{kRows, config.hidden_size};
-  const Tensor x(device, DType::f32, shape);
-  const Tensor dx(device, DType::f32, shape);
-  const Tensor out(device, DType::f32, shape);
+  Tensor x(device, DType::f32, shape);
+  Tensor dx(device, DType::f32, shape);
+  Tensor out(device, DType::f32, shape);
   const std::vector<float> dout =
       random_columns("dout", kRows, config.hidden_size, {0, config.hidden_size});
   std::vector<Variable> variables = parameters_of(bench.store, SharedGradients::apart);
@@ -31,12 +31,12 @@ void expect_norm_gradients(const ModelConfig& config, std::size_t num_parameters
                                    .variables = variables,
                                    .loss =
                                        [&] {
-                                         norm.forward(out, {.x_ND = x}, saved);
+                                         norm.forward(out, x, saved);
                                          return weighted_sum(device, out, dout);
                                        },
                                    .compute_gradients =
                                        [&] {
-                                         norm.forward(out, {.x_ND = x}, saved);
+                                         norm.forward(out, x, saved);
                                          norm.backward(dx, to_device(device, dout, shape), x,
                                                        saved);
                                        }});
@@ -71,13 +71,13 @@ TEST(Norm, AddsToTheGradientOfItsInput) {
   bench.store.allocate(device);
   randomize_parameters(bench.store, device, 0.3F);
   const Shape shape{3, config.hidden_size};
-  const Tensor x = to_device(device, random_values(shape.count(), 1), shape);
+  Tensor x = to_device(device, random_values(shape.count(), 1), shape);
   const Tensor dout = to_device(device, random_values(shape.count(), 2), shape);
-  const Tensor out(device, DType::f32, shape);
-  const Tensor from_zero(device, DType::f32, shape);
-  const Tensor from_one = to_device(device, std::vector<float>(72, 1.0F), shape);
-  const Norm::Saved saved = norm.make_saved(3);
-  norm.forward(out, {.x_ND = x}, saved);
+  Tensor out(device, DType::f32, shape);
+  Tensor from_zero(device, DType::f32, shape);
+  Tensor from_one = to_device(device, std::vector<float>(72, 1.0F), shape);
+  Norm::Saved saved = norm.make_saved(3);
+  norm.forward(out, x, saved);
   norm.backward(from_zero, dout, x, saved);
   norm.backward(from_one, dout, x, saved);
   const std::vector<float> zero = from_device(device, from_zero);

@@ -97,8 +97,8 @@ struct GeluCase {
 TEST_P(GeluKernels, ForwardAgreesWithTheReference) {
   for (const auto& [rows, cols] : kRaggedShapes) {
     const GeluCase c(GetParam(), rows, cols);
-    const Tensor out = to_device(*device_, random_values(rows * cols, 3), {rows, cols});
-    const Tensor x = to_device(*device_, random_values(rows * cols, 4), {rows, cols});
+    Tensor out = to_device(*device_, random_values(rows * cols, 3), {rows, cols});
+    Tensor x = to_device(*device_, random_values(rows * cols, 4), {rows, cols});
     const auto ones = std::vector<float>(static_cast<std::size_t>(cols), 1.0F);
     ops::run(*device_, MatmulGelu{.out = out,
                                   .x = x,
@@ -128,8 +128,8 @@ TEST_P(GeluKernels, ApplyToAProductWithoutBias) {
       out.push_back(gelu(GetParam(), sum));
     }
   }
-  const Tensor x_tensor(*device_, DType::f32, {kM, kN});
-  const Tensor out_tensor(*device_, DType::f32, {kM, kN});
+  Tensor x_tensor(*device_, DType::f32, {kM, kN});
+  Tensor out_tensor(*device_, DType::f32, {kM, kN});
   ops::run(*device_, MatmulGelu{.out = out_tensor,
                                 .x = x_tensor,
                                 .a = to_device(*device_, a, {kM, kK}),
@@ -172,7 +172,7 @@ TEST_P(GeluKernels, BackwardAgreesWithTheReference) {
         expected.push_back(dout * gelu_slope(GetParam(), at));
       }
     }
-    const Tensor dx = to_device(*device_, random_values(rows * cols, 4), {rows, cols});
+    Tensor dx = to_device(*device_, random_values(rows * cols, 4), {rows, cols});
     ops::run(*device_, MatmulGeluBackward{.dx = dx,
                                           .a = to_device(*device_, a, {rows, kInner}),
                                           .b = to_device(*device_, b, {kInner, cols}),
@@ -185,8 +185,8 @@ TEST_P(GeluKernels, BackwardAgreesWithTheReference) {
 TEST_P(GeluKernels, HaveTheirLimitsAtLargeArguments) {
   const Tensor large = to_device<float>(*device_, {-1e4F, -40, 40, 1e4F}, {4, 1});
   const Tensor one = to_device<float>(*device_, {1}, {1, 1});
-  const Tensor out(*device_, DType::f32, {4, 1});
-  const Tensor x(*device_, DType::f32, {4, 1});
+  Tensor out(*device_, DType::f32, {4, 1});
+  Tensor x(*device_, DType::f32, {4, 1});
   ops::run(*device_,
            MatmulGelu{.out = out, .x = x, .a = large, .b = one, .bias = {}, .kind = GetParam()});
   EXPECT_EQ(from_device(*device_, out), (std::vector<float>{-0.0F, -0.0F, 40, 1e4F}));
@@ -202,7 +202,7 @@ TEST(Swiglu, AgreesWithTheReference) {
   const auto device = make_cpu_device(2);
   for (const auto& [rows, cols] : kRaggedShapes) {
     const auto gate_up = random_values(rows * 2 * cols, 1, 2);
-    const Tensor out = to_device(*device, random_values(rows * cols, 2), {rows, cols});
+    Tensor out = to_device(*device, random_values(rows * cols, 2), {rows, cols});
     ops::run(*device, Swiglu{.out = out, .gate_up = to_device(*device, gate_up, {rows, 2 * cols})});
     expect_close(from_device(*device, out), swiglu(widen(gate_up), static_cast<std::size_t>(cols)),
                  1e-6);
@@ -221,7 +221,7 @@ TEST(Swiglu, BackwardAgreesWithTheReference) {
   for (const auto& [rows, cols] : kRaggedShapes) {
     const auto gate_up = random_values(rows * 2 * cols, 1, 2);
     const auto dout = random_values(rows * cols, 2);
-    const Tensor dgate_up = to_device(*device, random_values(rows * 2 * cols, 3), {rows, 2 * cols});
+    Tensor dgate_up = to_device(*device, random_values(rows * 2 * cols, 3), {rows, 2 * cols});
     ops::run(*device, SwigluBackward{.dgate_up = dgate_up,
                                      .dout = to_device(*device, dout, {rows, cols}),
                                      .gate_up = to_device(*device, gate_up, {rows, 2 * cols})});

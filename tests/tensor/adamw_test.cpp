@@ -42,9 +42,9 @@ TEST(AdamW, FollowsTheReferenceOverManySteps) {
        std::vector<std::pair<std::int64_t, float>>{{1, 1}, {17, 0}, {40001, 1}, {40001, 0}}) {
     const auto start = random_values(count, 1, spread);
     State expected{widen(start), Values(start.size()), Values(start.size())};
-    const Tensor parameter = to_device(*device, start, {count});
-    const Tensor exp_avg(*device, DType::f32, {count});
-    const Tensor exp_avg_sq(*device, DType::f32, {count});
+    Tensor parameter = to_device(*device, start, {count});
+    Tensor exp_avg(*device, DType::f32, {count});
+    Tensor exp_avg_sq(*device, DType::f32, {count});
     for (int step = 1; step <= 10; ++step) {
       const auto gradient = random_values(count, 10U + static_cast<unsigned>(step), 0.01F);
       const Tensor gradient_tensor = to_device(*device, gradient, {count});
@@ -75,9 +75,9 @@ struct StepWithoutGradient {
   Tensor parameter;
   Tensor exp_avg;
 
-  void run(Device& device, std::span<const AdamWPart> parts) const {
+  void run(Device& device, std::span<const AdamWPart> parts) {
     const Tensor zeros(device, DType::f32, parameter.shape());
-    const Tensor exp_avg_sq(device, DType::f32, parameter.shape());
+    Tensor exp_avg_sq(device, DType::f32, parameter.shape());
     ops::run(device, AdamW{.parameter = parameter,
                            .exp_avg = exp_avg,
                            .exp_avg_sq = exp_avg_sq,
@@ -95,8 +95,8 @@ struct StepWithoutGradient {
 
 TEST(AdamW, GivesEveryPartItsDecayAndLeavesTheRestAlone) {
   const auto device = make_cpu_device(1);
-  const StepWithoutGradient step{.parameter = to_device<float>(*device, {1, 2, 3, 4, 5}, {5}),
-                                 .exp_avg = to_device<float>(*device, {0, 0, 1, 0, 0}, {5})};
+  StepWithoutGradient step{.parameter = to_device<float>(*device, {1, 2, 3, 4, 5}, {5}),
+                           .exp_avg = to_device<float>(*device, {0, 0, 1, 0, 0}, {5})};
   step.run(*device, std::vector<AdamWPart>{{.begin = 0, .count = 2, .weight_decay = 1},
                                            {.begin = 3, .count = 0, .weight_decay = 1},
                                            {.begin = 3, .count = 1, .weight_decay = 0},
@@ -107,8 +107,8 @@ TEST(AdamW, GivesEveryPartItsDecayAndLeavesTheRestAlone) {
 
 TEST(AdamW, WithoutAGradientOnlyDecays) {
   const auto device = make_cpu_device(1);
-  const StepWithoutGradient step{.parameter = to_device<float>(*device, {2, -4}, {2}),
-                                 .exp_avg = Tensor(*device, DType::f32, {2})};
+  StepWithoutGradient step{.parameter = to_device<float>(*device, {2, -4}, {2}),
+                           .exp_avg = Tensor(*device, DType::f32, {2})};
   step.run(*device, std::vector<AdamWPart>{{.begin = 0, .count = 2, .weight_decay = 1}});
   EXPECT_EQ(from_device(*device, step.parameter), (std::vector<float>{1, -2}));
 }

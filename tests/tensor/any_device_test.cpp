@@ -20,7 +20,7 @@ using namespace redspine::testing;
 TEST(AnyDevice, AllocatesZeroedAlignedMemoryOfAnySize) {
   const auto device = make_device_under_test();
   for (const std::int64_t count : {0, 1, 15, 16, 1000, 300'000, 1'500'001, 3'000'001}) {
-    const Tensor tensor(*device, DType::f32, {count});
+    Tensor tensor(*device, DType::f32, {count});
     ASSERT_NE(tensor.view().raw(), nullptr);
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(tensor.view().raw()) % 64, 0U);
     EXPECT_EQ(from_device(*device, tensor), std::vector<float>(static_cast<std::size_t>(count)));
@@ -34,8 +34,8 @@ TEST(AnyDevice, CopiesEveryElementThereAndBack) {
        {0, 1, 17, 262'143, 262'144, 262'145, 524'287, 524'288, 524'289, 1'600'003}) {
     std::vector<float> in(static_cast<std::size_t>(count));
     std::iota(in.begin(), in.end(), 1.0F);
-    const Tensor first = to_device(*device, in, {count});
-    const Tensor second(*device, DType::f32, {count});
+    Tensor first = to_device(*device, in, {count});
+    Tensor second(*device, DType::f32, {count});
     device->copy(second, first);
     device->zero(first);
     EXPECT_EQ(from_device(*device, second), in) << count;
@@ -45,9 +45,9 @@ TEST(AnyDevice, CopiesEveryElementThereAndBack) {
 
 TEST(AnyDevice, RefusesACopyBetweenDifferentCountsOrTypes) {
   const auto device = make_device_under_test();
-  const Tensor floats(*device, DType::f32, {4});
-  const Tensor integers(*device, DType::i32, {4});
-  const Tensor five(*device, DType::f32, {5});
+  Tensor floats(*device, DType::f32, {4});
+  Tensor integers(*device, DType::i32, {4});
+  Tensor five(*device, DType::f32, {5});
   EXPECT_THROW(device->copy(floats, integers), Error);
   EXPECT_THROW(device->copy(floats, five), Error);
 }
@@ -61,7 +61,7 @@ TEST(AnyDevice, NamesTheBytesThatItCannotAllocateAndGoesOn) {
     EXPECT_NE(std::string(error.what()).find("1152921504606846976"), std::string::npos)
         << error.what();
   }
-  const Tensor tensor = to_device(*device, std::vector<float>(3, 1.0F), {3});
+  Tensor tensor = to_device(*device, std::vector<float>(3, 1.0F), {3});
   EXPECT_EQ(from_device(*device, tensor), std::vector<float>(3, 1.0F));
 }
 

@@ -35,12 +35,12 @@ AttentionOutputs run_attention(const AttentionCase& c, const AttentionInputs& in
                                int num_threads) {
   const auto device = make_cpu_device(num_threads);
   const std::int64_t batch = c.batch();
-  const Tensor qkv(*device, DType::f32, {batch, c.length, c.qkv_size()});
-  const Tensor context(*device, DType::f32, {batch, c.length, c.context_size()});
-  const Tensor log_sum_exp(*device, DType::f32, {batch, c.heads.num_heads, c.length});
-  const Tensor dcontext(*device, DType::f32, {batch, c.length, c.context_size()});
-  const Tensor dqkv(*device, DType::f32, {batch, c.length, c.qkv_size()});
-  const Tensor samples(*device, DType::i64, {batch});
+  Tensor qkv(*device, DType::f32, {batch, c.length, c.qkv_size()});
+  Tensor context(*device, DType::f32, {batch, c.length, c.context_size()});
+  Tensor log_sum_exp(*device, DType::f32, {batch, c.heads.num_heads, c.length});
+  Tensor dcontext(*device, DType::f32, {batch, c.length, c.context_size()});
+  Tensor dqkv(*device, DType::f32, {batch, c.length, c.qkv_size()});
+  Tensor samples(*device, DType::i64, {batch});
   const auto fill = [&](const Tensor& tensor, float value) {
     const std::vector<float> values(static_cast<std::size_t>(tensor.count()), value);
     device->upload(tensor, host_view(std::span(values)));

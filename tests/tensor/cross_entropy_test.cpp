@@ -69,7 +69,7 @@ Sharded forward(Device& device, const std::vector<float>& logits,
                   logits.begin() + n * v + s.cuts[shard + 1]);
     }
     s.logits.push_back(to_device(device, part, {rows, s.cuts[shard + 1] - s.cuts[shard]}));
-    const Tensor shard_max = to_device(device, random_values(rows, 9), {rows});
+    Tensor shard_max = to_device(device, random_values(rows, 9), {rows});
     ops::run(device, RowMax{.max = shard_max, .logits = s.logits.back()});
     const auto values = from_device(device, shard_max);
     for (std::size_t n = 0; n < max.size(); ++n) max[n] = std::max(max[n], values[n]);
@@ -77,7 +77,7 @@ Sharded forward(Device& device, const std::vector<float>& logits,
   s.max = to_device(device, max, {rows});
   std::vector<float> sums(2 * targets.size());
   for (std::size_t shard = 0; shard < s.logits.size(); ++shard) {
-    const Tensor shard_sums = to_device(device, random_values(2 * rows, 8), {2, rows});
+    Tensor shard_sums = to_device(device, random_values(2 * rows, 8), {2, rows});
     ops::run(device, CrossEntropySums{.sums = shard_sums,
                                       .logits = s.logits[shard],
                                       .max = s.max,
@@ -87,13 +87,13 @@ Sharded forward(Device& device, const std::vector<float>& logits,
     for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += values[i];
   }
   s.sums = to_device(device, sums, {2, rows});
-  const Tensor loss = to_device<double>(device, {0.25}, {1});
+  Tensor loss = to_device<double>(device, {0.25}, {1});
   ops::run(device, CrossEntropyLoss{.loss = loss, .sums = s.sums, .targets = s.targets});
   s.loss = from_device<double>(device, loss)[0] - 0.25;
   return s;
 }
 
-std::vector<float> backward(const Sharded& s, float scale) {
+std::vector<float> backward(Sharded& s, float scale) {
   const std::int64_t v = s.cuts.back();
   std::vector<float> gradient(static_cast<std::size_t>(s.rows * v));
   for (std::size_t shard = 0; shard < s.logits.size(); ++shard) {
@@ -145,7 +145,7 @@ TEST(CrossEntropy, GradientAgreesWithTheReferenceHoweverTheVocabularyIsCut) {
     targets[3] = targets[69] = -1;
     Values expected = loss_gradient(widen(logits), targets);
     for (double& value : expected) value *= 0.125;
-    const Sharded s = forward(*device, logits, targets, cuts);
+    Sharded s = forward(*device, logits, targets, cuts);
     expect_close(backward(s, 0.125F), expected, 2e-6);
   }
 }
@@ -154,7 +154,7 @@ TEST(CrossEntropy, RowsWithoutATargetAddNoLossAndNoGradient) {
   const auto device = make_cpu_device(1);
   auto logits = random_values(10, 1);
   logits[3] = kNaN;  // not even then
-  const Sharded s = forward(*device, logits, {-1, 4}, {0, 2, 5});
+  Sharded s = forward(*device, logits, {-1, 4}, {0, 2, 5});
   EXPECT_NEAR(s.loss, total_loss({logits.begin() + 5, logits.end()}, {4}), 1e-6);
   const auto gradient = backward(s, 1);
   EXPECT_EQ(std::vector<float>(gradient.begin(), gradient.begin() + 5), std::vector<float>(5));
@@ -168,7 +168,7 @@ TEST(CrossEntropy, SurvivesLogitsWhoseExponentialsOverflow) {
 
 TEST(CrossEntropy, MaskedColumnsHaveNoProbability) {
   const auto device = make_cpu_device(1);
-  const Sharded s = forward(*device, {1, 2, -kInfinity, -kInfinity}, {0}, {0, 2, 4});
+  Sharded s = forward(*device, {1, 2, -kInfinity, -kInfinity}, {0}, {0, 2, 4});
   EXPECT_NEAR(s.loss, std::log(1 + std::exp(1.0)), 1e-6);
   const auto gradient = backward(s, 1);
   EXPECT_EQ(gradient[2], 0);
@@ -189,7 +189,7 @@ TEST(CrossEntropy, ANaNLogitAnywhereInARowMakesTheLossNaN) {
 
 TEST(RowMax, IsMinusInfinityForAnEmptyShard) {
   const auto device = make_cpu_device(1);
-  const Tensor max(*device, DType::f32, {3});
+  Tensor max(*device, DType::f32, {3});
   ops::run(*device, RowMax{.max = max, .logits = Tensor(*device, DType::f32, {3, 0})});
   EXPECT_EQ(from_device(*device, max), std::vector<float>(3, -kInfinity));
 }
@@ -199,7 +199,7 @@ TEST(RowMax, FindsTheLargestWhereverItIs) {
   constexpr std::int64_t kCols = 70;
   std::vector<float> logits(kCols * kCols, -5);
   for (std::size_t row = 0; row < kCols; ++row) logits[row * kCols + row] = -1;
-  const Tensor max(*device, DType::f32, {kCols});
+  Tensor max(*device, DType::f32, {kCols});
   ops::run(*device, RowMax{.max = max, .logits = to_device(*device, logits, {kCols, kCols})});
   EXPECT_EQ(from_device(*device, max), std::vector<float>(kCols, -1));
 }

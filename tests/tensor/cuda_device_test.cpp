@@ -43,8 +43,8 @@ TEST(CudaDevice, AHostFunctionRunsBetweenWhatIsOrderedBeforeAndAfterIt) {
   for (const Stream stream : {Stream::activations, Stream::gradients, Stream::compute}) {
     const Tensor x = to_device(*device, std::vector<float>(64, 1.0F), {1, 64});
     const Tensor identity = to_device(*device, std::vector<float>{1.0F}, {1, 1});
-    const Tensor before(*device, DType::f32, {1, 64});
-    const Tensor after(*device, DType::f32, {1, 64});
+    Tensor before(*device, DType::f32, {1, 64});
+    Tensor after(*device, DType::f32, {1, 64});
     ops::run(*device, Matmul{.out = before, .a = identity, .b = x});
     device->order(Stream::compute, stream);
     device->enqueue(stream, [&] {
@@ -62,7 +62,7 @@ TEST(CudaDevice, AHostFunctionRunsBetweenWhatIsOrderedBeforeAndAfterIt) {
 
 TEST(CudaDevice, WhatWasWrittenFromAnyMemoryIsThereForEveryStream) {
   const auto device = make_cuda_device(0);
-  const Tensor tensor(*device, DType::f32, {1000});
+  Tensor tensor(*device, DType::f32, {1000});
   std::vector<float> values(1000);
   for (int round = 1; round <= 4; ++round) {
     std::fill(values.begin(), values.end(), static_cast<float>(round));
@@ -82,7 +82,7 @@ TEST(CudaDevice, LendsHostMemoryForCopies) {
   const auto device = make_cuda_device(0);
   auto* memory = static_cast<float*>(device->allocate_host(16 * sizeof(float)));
   std::iota(memory, memory + 16, 0.0F);
-  const Tensor tensor(*device, DType::f32, {16});
+  Tensor tensor(*device, DType::f32, {16});
   device->write(tensor, ConstTensorView(memory, DType::f32, {16}));
   std::fill(memory, memory + 16, 0.0F);
   device->read(TensorView(memory, DType::f32, {16}), tensor);

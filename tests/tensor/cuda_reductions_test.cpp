@@ -26,7 +26,6 @@ TEST_F(CudaReductions, LayerNormEqualsTheCpus) {
                              .mean = o.written_f32({shape[0]}),
                              .rstd = o.written_f32({shape[0]}),
                              .x = o.activation(1, shape),
-                             .residual = {},
                              .weight = o.f32(2, {shape[1]}),
                              .bias = has_bias ? o.f32(3, {shape[1]}) : TensorView{},
                              .epsilon = 1e-2F};
@@ -64,7 +63,6 @@ TEST_F(CudaReductions, RmsNormEqualsTheCpus) {
         const RmsNorm op{.out = o.written(shape),
                          .rstd = o.written_f32({shape[0]}),
                          .x = o.activation(1, shape),
-                         .residual = {},
                          .weight = o.f32(2, {shape[1]}),
                          .epsilon = 1e-5F};
         ops::run(device, op);
@@ -73,27 +71,29 @@ TEST_F(CudaReductions, RmsNormEqualsTheCpus) {
       kSums);
 }
 
-// The sums of these operands are exact in bf16, so that a residual is added without rounding.
-TEST_F(CudaReductions, NormsAddTheResidualFirstAndKeepIt) {
+// The sums of these operands are exact in bf16, so that a branch is added without rounding.
+TEST_F(CudaReductions, NormsOfSumsEqualTheCpusAndKeepTheSum) {
   expect_agreement_at_any_shape(
       [](const Device& device, Operands& o, Shape shape) -> Outputs {
-        const LayerNorm layer{.out = o.written(shape),
-                              .mean = o.written_f32({shape[0]}),
-                              .rstd = o.written_f32({shape[0]}),
-                              .x = o.small_integers(1, shape),
-                              .residual = o.small_integers(2, shape),
-                              .weight = o.f32(3, {shape[1]}),
-                              .bias = o.f32(4, {shape[1]}),
-                              .epsilon = 1e-2F};
+        const AddLayerNorm layer{.out = o.written(shape),
+                                 .sum = o.written(shape),
+                                 .mean = o.written_f32({shape[0]}),
+                                 .rstd = o.written_f32({shape[0]}),
+                                 .residual = o.small_integers(1, shape),
+                                 .branch = o.small_integers(2, shape),
+                                 .weight = o.f32(3, {shape[1]}),
+                                 .bias = o.f32(4, {shape[1]}),
+                                 .epsilon = 1e-2F};
         ops::run(device, layer);
-        const RmsNorm rms{.out = o.written(shape),
-                          .rstd = o.written_f32({shape[0]}),
-                          .x = o.small_integers(5, shape),
-                          .residual = o.small_integers(6, shape),
-                          .weight = layer.weight,
-                          .epsilon = 1e-2F};
+        const AddRmsNorm rms{.out = o.written(shape),
+                             .sum = o.written(shape),
+                             .rstd = o.written_f32({shape[0]}),
+                             .residual = o.small_integers(5, shape),
+                             .branch = o.small_integers(6, shape),
+                             .weight = layer.weight,
+                             .epsilon = 1e-2F};
         ops::run(device, rms);
-        return {layer.x, layer.out, layer.mean, layer.rstd, rms.x, rms.out, rms.rstd};
+        return {layer.sum, layer.out, layer.mean, layer.rstd, rms.sum, rms.out, rms.rstd};
       },
       kSums);
 }

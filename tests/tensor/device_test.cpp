@@ -201,7 +201,7 @@ TEST(CpuDevice, EndsWhileOneStreamWaitsForAnother) {
 TEST(CpuDevice, ZeroesMemoryThatWasUsedBefore) {
   const auto device = make_cpu_device(2);
   for (int round = 0; round < 3; ++round) {
-    const Tensor tensor(*device, DType::i32, {300'000});
+    Tensor tensor(*device, DType::i32, {300'000});
     auto* data = tensor.view().data<std::int32_t>();
     EXPECT_EQ(std::count(data, data + 300'000, 0), 300'000);
     std::fill(data, data + 300'000, 7);

@@ -35,9 +35,9 @@ enum class Target { other, in_place };
 std::vector<float> drop(const DropoutCase& c, const std::vector<float>& values,
                         Target target = Target::other, int num_threads = 2) {
   const auto device = make_cpu_device(num_threads);
-  const Tensor x(*device, DType::f32, {c.batch(), c.length, c.width});
-  const Tensor other(*device, DType::f32, {c.batch(), c.length, c.width});
-  const Tensor samples(*device, DType::i64, {c.batch()});
+  Tensor x(*device, DType::f32, {c.batch(), c.length, c.width});
+  Tensor other(*device, DType::f32, {c.batch(), c.length, c.width});
+  Tensor samples(*device, DType::i64, {c.batch()});
   const TensorView out = target == Target::in_place ? x.view() : other.view();
   device->upload(x, host_view(std::span(values)));
   device->upload(samples, host_view(std::span(c.samples)));

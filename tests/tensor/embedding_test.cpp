@@ -22,7 +22,7 @@ TEST(Embedding, GivesTheRowsOfItsShardAndZerosForTheOthers) {
   for (const auto& [rows, cols] : kRaggedShapes) {
     const auto tokens = random_ids(rows, 1, 0, 256);
     const auto weight = random_values(kShardRows * cols, 2);
-    const Tensor out = to_device(*device, random_values(rows * cols, 3), {1, rows, cols});
+    Tensor out = to_device(*device, random_values(rows * cols, 3), {1, rows, cols});
     ops::run(*device, Embedding{.out = out,
                                 .weight = to_device(*device, weight, {kShardRows, cols}),
                                 .position = {},
@@ -54,7 +54,7 @@ TEST(EmbeddingBackward, AddsToTheRowsOfItsShardAndToNoOther) {
             static_cast<double>(dout[static_cast<std::size_t>(n * cols + c)]);
       }
     }
-    const Tensor dweight = to_device(*device, before, {kVocabulary, cols});
+    Tensor dweight = to_device(*device, before, {kVocabulary, cols});
     ops::run(*device, EmbeddingBackward{.dweight = dweight.view().slice(kFirstRow, kShardRows),
                                         .dposition = {},
                                         .dout = to_device(*device, dout, {1, rows, cols}),
@@ -70,7 +70,7 @@ TEST(Embedding, AddsThePositionOfEachToken) {
   const auto tokens = random_ids(kBatch * kLength, 1, 90, 160);
   const auto weight = random_values(kShardRows * kCols, 2);
   const auto position = random_values((kLength + 5) * kCols, 3);
-  const Tensor out(*device, DType::f32, {kBatch, kLength, kCols});
+  Tensor out(*device, DType::f32, {kBatch, kLength, kCols});
   ops::run(*device, Embedding{.out = out,
                               .weight = to_device(*device, weight, {kShardRows, kCols}),
                               .position = to_device(*device, position, {kLength + 5, kCols}),
@@ -101,8 +101,8 @@ TEST(EmbeddingBackward, AddsEveryTokenToItsPosition) {
           static_cast<double>(dout[static_cast<std::size_t>(n * kCols + c)]);
     }
   }
-  const Tensor dweight(*device, DType::f32, {kShardRows, kCols});
-  const Tensor dposition = to_device(*device, before, {kLength + 5, kCols});
+  Tensor dweight(*device, DType::f32, {kShardRows, kCols});
+  Tensor dposition = to_device(*device, before, {kLength + 5, kCols});
   ops::run(*device, EmbeddingBackward{.dweight = dweight,
                                       .dposition = dposition,
                                       .dout = to_device(*device, dout, {kBatch, kLength, kCols}),
@@ -113,8 +113,8 @@ TEST(EmbeddingBackward, AddsEveryTokenToItsPosition) {
 
 TEST(Embedding, OfAnEmptyShardIsZero) {
   const auto device = make_cpu_device(1);
-  const Tensor out = to_device(*device, random_values(6, 1), {1, 2, 3});
-  const Tensor weight(*device, DType::f32, {0, 3});
+  Tensor out = to_device(*device, random_values(6, 1), {1, 2, 3});
+  Tensor weight(*device, DType::f32, {0, 3});
   const Tensor tokens = to_device<std::int32_t>(*device, {0, 1}, {2});
   ops::run(
       *device,

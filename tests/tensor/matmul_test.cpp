@@ -65,7 +65,7 @@ void expect_product(Device& device, const Sizes& s, Transpose transpose_b, WithB
   const auto a = random_values(s.m * s.k, 1);
   const auto b = random_values(s.k * s.n, 2);
   const auto bias = random_values(with_bias == WithBias::yes ? s.n : 0, 3);
-  const Tensor out = unread(device, {s.m, s.n});
+  Tensor out = unread(device, {s.m, s.n});
   ops::run(device, Matmul{.out = out,
                           .a = to_device(device, a, {s.m, s.k}),
                           .b = to_device(device, b, shape_of_b(s, transpose_b)),
@@ -117,8 +117,8 @@ void expect_weight_gradient(Device& device, const Sizes& s, WithBias with_bias, 
       }
     }
   }
-  const Tensor dweight_out = to_device(device, dweight_before, {s.n, s.k});
-  const Tensor dbias_out = to_device(device, dbias_before, {std::ssize(dbias_before)});
+  Tensor dweight_out = to_device(device, dweight_before, {s.n, s.k});
+  Tensor dbias_out = to_device(device, dbias_before, {std::ssize(dbias_before)});
   ops::run(device, WeightGradient{.dweight = dweight_out,
                                   .dbias = dbias_out,
                                   .dy = to_device(device, dy, {s.m, s.n}),
@@ -150,7 +150,7 @@ TEST(WeightGradient, OfNoRowsIsNothing) {
 TEST(BlasLibrary, GivesTheSameProducts) {
   const auto device = make_cpu_device(1);
   const Shape square{70, 70};
-  const Tensor a = to_device(*device, random_values(square.count(), 1), square);
+  Tensor a = to_device(*device, random_values(square.count(), 1), square);
   const Tensor b = to_device(*device, random_values(square.count(), 2), square);
   const auto expect_equal = [&](auto op, TensorView out) {
     device->zero(out);
@@ -160,7 +160,7 @@ TEST(BlasLibrary, GivesTheSameProducts) {
     run_by_blas_library(op);
     expect_close(from_device(*device, out), ours, 1e-6);
   };
-  const Tensor out(*device, DType::f32, square);
+  Tensor out(*device, DType::f32, square);
   expect_equal(Matmul{.out = out, .a = a, .b = b}, out);
   expect_equal(Matmul{.out = out, .a = a, .b = b, .transpose_b = Transpose::yes}, out);
   expect_equal(WeightGradient{.dweight = out, .dbias = {}, .dy = a, .x = b}, out);
@@ -168,8 +168,8 @@ TEST(BlasLibrary, GivesTheSameProducts) {
 
 TEST(Matmul, SeesATensorOfAnyRankAsTheMatrixOfItsLastDim) {
   const auto device = make_cpu_device(1);
-  const Tensor out(*device, DType::f32, {2, 2, 1});
-  const Tensor a = to_device<float>(*device, {1, 2, 3, 4}, {2, 2, 1});
+  Tensor out(*device, DType::f32, {2, 2, 1});
+  Tensor a = to_device<float>(*device, {1, 2, 3, 4}, {2, 2, 1});
   const Tensor b = to_device<float>(*device, {10}, {1, 1});
   ops::run(*device, Matmul{.out = out, .a = a, .b = b});
   EXPECT_EQ(from_device(*device, out), (std::vector<float>{10, 20, 30, 40}));

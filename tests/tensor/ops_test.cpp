@@ -66,7 +66,6 @@ TEST(OpsCheck, WhatIsSummedOrKeptIsF32WhereActivationsAreBf16) {
   RmsNorm norm{.out = bf16({4, 3}),
                .rstd = f32({4}),
                .x = bf16({4, 3}),
-               .residual = bf16({4, 3}),
                .weight = f32({3}),
                .epsilon = 1e-5F};
   expect_error(norm, "none");
@@ -127,18 +126,37 @@ TEST(OpsCheck, NormsNeedStatisticsARowAndGainsAColumn) {
                  .mean = f32({4}),
                  .rstd = f32({4}),
                  .x = f32({4, 3}),
-                 .residual = {},
                  .weight = f32({3}),
                  .bias = {},
                  .epsilon = 1e-5F};
   expect_error(norm, "none");
-  norm.residual = f32({3, 4});
-  expect_error(norm, "LayerNorm: residual [3, 4] and x [4, 3] differ");
-  norm.residual = f32({4, 3});
   norm.bias = f32({4});
   expect_error(norm, "LayerNorm: bias [4] must hold 3 elements");
   norm.out = f32({3, 4});
   expect_error(norm, "LayerNorm: out [3, 4] and x [4, 3] differ");
+
+  AddLayerNorm sum{.out = f32({4, 3}),
+                   .sum = f32({4, 3}),
+                   .mean = f32({4}),
+                   .rstd = f32({4}),
+                   .residual = f32({4, 3}),
+                   .branch = f32({4, 3}),
+                   .weight = f32({3}),
+                   .bias = {},
+                   .epsilon = 1e-5F};
+  expect_error(sum, "none");
+  sum.sum = f32({12});
+  expect_error(sum, "AddLayerNorm: sum [12] and residual [4, 3] differ");
+  sum.branch = f32({3, 4});
+  expect_error(sum, "AddLayerNorm: branch [3, 4] and residual [4, 3] differ");
+  expect_error(AddRmsNorm{.out = f32({4, 3}),
+                          .sum = f32({4, 3}),
+                          .rstd = f32({4}),
+                          .residual = f32({4, 3}),
+                          .branch = {},
+                          .weight = f32({3}),
+                          .epsilon = 1e-5F},
+               "AddRmsNorm: branch [0] and residual [4, 3] differ");
 
   LayerNormBackward backward{.dx = f32({4, 3}),
                              .dweight = f32({3}),
@@ -155,7 +173,6 @@ TEST(OpsCheck, NormsNeedStatisticsARowAndGainsAColumn) {
   expect_error(RmsNorm{.out = f32({4, 3}),
                        .rstd = f32({3}),
                        .x = f32({4, 3}),
-                       .residual = {},
                        .weight = f32({3}),
                        .epsilon = 1e-5F},
                "RmsNorm: rstd [3] must hold 4 elements");
@@ -285,8 +302,8 @@ TEST(OpsCheck, OptimizerStateMatchesItsParameter) {
 
 TEST(OpsRun, TheCpuRefusesBf16) {
   const auto device = make_cpu_device(1);
-  const Tensor a(*device, DType::bf16, {2, 2});
-  const Tensor out(*device, DType::bf16, {2, 2});
+  Tensor a(*device, DType::bf16, {2, 2});
+  Tensor out(*device, DType::bf16, {2, 2});
   try {
     ops::run(*device, Matmul{.out = out, .a = a, .b = a});
     FAIL() << "bf16 was taken";

@@ -64,12 +64,25 @@ std::vector<Case> normalisation_cases() {
                             .mean = o.random(2, {kRows}),
                             .rstd = o.random(3, {kRows}),
                             .x = o.random(4, kMatrix),
-                            .residual = o.random(7, kMatrix),
                             .weight = o.random(5, {kCols}),
                             .bias = o.random(6, {kCols}),
                             .epsilon = 1e-5F};
          ops::run(device, op);
-         return {op.out, op.mean, op.rstd, op.x};
+         return {op.out, op.mean, op.rstd};
+       }},
+      {"AddLayerNorm",
+       [](const Device& device, OffsetBuffers& o) -> std::vector<TensorView> {
+         const AddLayerNorm op{.out = o.random(1, kMatrix),
+                               .sum = o.random(8, kMatrix),
+                               .mean = o.random(2, {kRows}),
+                               .rstd = o.random(3, {kRows}),
+                               .residual = o.random(4, kMatrix),
+                               .branch = o.random(7, kMatrix),
+                               .weight = o.random(5, {kCols}),
+                               .bias = o.random(6, {kCols}),
+                               .epsilon = 1e-5F};
+         ops::run(device, op);
+         return {op.out, op.sum, op.mean, op.rstd};
        }},
       {"LayerNormBackward",
        [](const Device& device, OffsetBuffers& o) -> std::vector<TensorView> {
@@ -89,11 +102,22 @@ std::vector<Case> normalisation_cases() {
          const RmsNorm op{.out = o.random(1, kMatrix),
                           .rstd = o.random(2, {kRows}),
                           .x = o.random(3, kMatrix),
-                          .residual = o.random(5, kMatrix),
                           .weight = o.random(4, {kCols}),
                           .epsilon = 1e-5F};
          ops::run(device, op);
          return {op.out, op.rstd};
+       }},
+      {"AddRmsNorm",
+       [](const Device& device, OffsetBuffers& o) -> std::vector<TensorView> {
+         const AddRmsNorm op{.out = o.random(1, kMatrix),
+                             .sum = o.random(6, kMatrix),
+                             .rstd = o.random(2, {kRows}),
+                             .residual = o.random(3, kMatrix),
+                             .branch = o.random(5, kMatrix),
+                             .weight = o.random(4, {kCols}),
+                             .epsilon = 1e-5F};
+         ops::run(device, op);
+         return {op.out, op.sum, op.rstd};
        }},
       {"RmsNormBackward",
        [](const Device& device, OffsetBuffers& o) -> std::vector<TensorView> {

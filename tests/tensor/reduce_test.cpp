@@ -17,7 +17,7 @@ TEST(SumOfSquares, IsAddedInDoublePrecision) {
     const auto x = random_values(count, 1);
     double expected = 1.5;
     for (double value : widen(x)) expected += value * value;
-    const Tensor sum = to_device<double>(*device, {1.5}, {1});
+    Tensor sum = to_device<double>(*device, {1.5}, {1});
     const Tensor tensor = to_device(*device, x, {count});
     const ConstTensorView view = tensor;
     ops::run(*device, SumOfSquares{.sum = sum, .parts = {&view, 1}});
@@ -30,7 +30,7 @@ TEST(SumOfSquares, NeitherOverflowsNorHidesWhatIsNotFinite) {
   auto x = random_values(50000, 1);
   x[49999] = 1e30F;
   const auto sum_of = [&] {
-    const Tensor sum(*device, DType::f64, {1});
+    Tensor sum(*device, DType::f64, {1});
     const Tensor tensor = to_device(*device, x, {50000});
     const ConstTensorView view = tensor;
     ops::run(*device, SumOfSquares{.sum = sum, .parts = {&view, 1}});

@@ -56,9 +56,9 @@ std::vector<float> random_rows(const RopeCase& c, std::uint32_t seed) {
 std::vector<float> rotate(const RopeCase& c, const std::vector<float>& rows,
                           RopeDirection direction, int num_threads = 2) {
   const auto device = make_cpu_device(num_threads);
-  const Tensor x(*device, DType::f32, {c.batch, c.length, c.row_size()});
-  const Tensor cos(*device, DType::f32, {c.length + 3, c.head_size / 2});
-  const Tensor sin(*device, DType::f32, {c.length + 3, c.head_size / 2});
+  Tensor x(*device, DType::f32, {c.batch, c.length, c.row_size()});
+  Tensor cos(*device, DType::f32, {c.length + 3, c.head_size / 2});
+  Tensor sin(*device, DType::f32, {c.length + 3, c.head_size / 2});
   const std::vector<float> cosines = table(c, [](double a) { return std::cos(a); });
   const std::vector<float> sines = table(c, [](double a) { return std::sin(a); });
   device->upload(x, host_view(std::span(rows)));

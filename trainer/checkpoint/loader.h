@@ -20,7 +20,7 @@ void check_tensors(const TensorFiles& files, std::span<const StoredTensor> tenso
 
 /// Where a model is read to. Borrowed.
 struct LoadTarget {
-  const ParameterStore& store;
+  ParameterStore& store;
   Device& device;
   KeepGoing keep_going = {};
 };

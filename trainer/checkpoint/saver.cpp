@@ -58,7 +58,7 @@ struct Snapshot {
         exp_avg(device, DType::f32, shape),
         exp_avg_sq(device, DType::f32, shape) {}
 
-  TrainingTensors views() const {
+  TrainingTensors views() {
     return {.values = values.view(), .exp_avg = exp_avg.view(), .exp_avg_sq = exp_avg_sq.view()};
   }
 

@@ -25,8 +25,10 @@ class Optimizer {
   /// Updates so far; bias correction depends on it, not on the step, which may have been skipped.
   std::int64_t num_updates() const { return num_updates_; }
   /// The moments, laid out as the store's flat buffers.
-  TensorView exp_avg() const { return exp_avg_; }
-  TensorView exp_avg_sq() const { return exp_avg_sq_; }
+  TensorView exp_avg() { return exp_avg_; }
+  ConstTensorView exp_avg() const { return exp_avg_; }
+  TensorView exp_avg_sq() { return exp_avg_sq_; }
+  ConstTensorView exp_avg_sq() const { return exp_avg_sq_; }
 
  private:
   OptimizerConfig config_;

@@ -28,7 +28,7 @@ TEST_P(CommunicatorOn, ReducesOnEveryStream) {
   for (const Stream stream : kStreams) {
     for (const ReduceOp op : {ReduceOp::sum, ReduceOp::max}) {
       for (const std::size_t count : {std::size_t{1}, std::size_t{37}, std::size_t{100'000}}) {
-        const Tensor values = tensor_of(*device, count, 3);
+        Tensor values = tensor_of(*device, count, 3);
         device->order(Stream::compute, stream);
         communicator->all_reduce(values, op, stream);
         device->order(stream, Stream::compute);
@@ -41,7 +41,7 @@ TEST_P(CommunicatorOn, ReducesOnEveryStream) {
 
 TEST_P(CommunicatorOn, ReducesEveryDType) {
   const auto expect_sum = [&]<class T>(T one) {
-    const Tensor values = to_device(*device, std::vector<T>{one, one * 2}, {2});
+    Tensor values = to_device(*device, std::vector<T>{one, one * 2}, {2});
     communicator->all_reduce(values, ReduceOp::sum, Stream::compute);
     const auto size = static_cast<T>(world().size());
     EXPECT_EQ(from_device<T>(*device, values), (std::vector<T>{one * size, one * 2 * size}));
@@ -57,7 +57,7 @@ TEST_P(CommunicatorOn, RoundsASumOfBf16OnceOnTheWayThroughTheHost) {
   const auto size = static_cast<float>(world().size());
   // 1 and 1/256 are both bf16, their sum is not: what is rounded at each addition stays 1.
   const float mine = world().rank() == 0 ? 1.0F : 0x1p-8F;
-  const Tensor values = to_device(*device, std::vector<BFloat16>{BFloat16(mine)}, {1});
+  Tensor values = to_device(*device, std::vector<BFloat16>{BFloat16(mine)}, {1});
   device->order(Stream::compute, Stream::gradients);
   communicator->all_reduce(values, ReduceOp::sum, Stream::gradients);
   device->order(Stream::gradients, Stream::compute);
@@ -71,7 +71,7 @@ TEST(MpiCommunicator, NamesLengthsThatDifferBetweenTheRanksOfAHost) {
   if (world().size() == 1) return;
   const auto device = make_cpu_device(1);
   const auto communicator = make_communicator(world(), *device, CollectiveBackend::mpi);
-  const Tensor values = tensor_of(*device, world().rank() == 0 ? 11 : 10, 1);
+  Tensor values = tensor_of(*device, world().rank() == 0 ? 11 : 10, 1);
   try {
     communicator->all_reduce(values, ReduceOp::sum, Stream::compute);
     FAIL() << "calls that differ were accepted";
@@ -84,7 +84,7 @@ TEST(MpiCommunicator, NamesLengthsThatDifferBetweenTheRanksOfAHost) {
 
 TEST_P(CommunicatorOn, TakesALongBufferInPieces) {
   constexpr std::size_t kCount = 5'000'001;
-  const Tensor values = tensor_of(*device, kCount, 9);
+  Tensor values = tensor_of(*device, kCount, 9);
   device->order(Stream::compute, Stream::gradients);
   communicator->all_reduce(values, ReduceOp::sum, Stream::gradients);
   device->order(Stream::gradients, Stream::compute);
@@ -117,7 +117,7 @@ TEST_P(CommunicatorOn, KeepsCallsApartWhoeverIsLate) {
 }
 
 TEST_P(CommunicatorOn, AnEmptyViewIsReducedToNothing) {
-  const Tensor nothing(*device, DType::f32, {0});
+  Tensor nothing(*device, DType::f32, {0});
   communicator->all_reduce(nothing, ReduceOp::sum, Stream::gradients);
   device->synchronize(Stream::gradients);
 }
@@ -126,7 +126,7 @@ TEST_P(CommunicatorOn, AnEmptyViewIsReducedToNothing) {
 // once each has been used.
 TEST_P(CommunicatorOn, StreamsAreIndependentOfOneAnother) {
   for (const Stream stream : {Stream::activations, Stream::gradients}) {
-    const Tensor first = tensor_of(*device, 1, 0);
+    Tensor first = tensor_of(*device, 1, 0);
     device->order(Stream::compute, stream);
     communicator->all_reduce(first, ReduceOp::sum, stream);
     device->synchronize(stream);
@@ -145,7 +145,7 @@ TEST_P(CommunicatorOn, StreamsAreIndependentOfOneAnother) {
   for (const Stream stream : {gradients_first ? Stream::gradients : Stream::activations,
                               gradients_first ? Stream::activations : Stream::gradients}) {
     device->order(Stream::compute, stream);
-    for (const Tensor& values : tensors[static_cast<int>(stream)]) {
+    for (Tensor& values : tensors[static_cast<int>(stream)]) {
       communicator->all_reduce(values, ReduceOp::sum, stream);
     }
   }
@@ -162,7 +162,7 @@ TEST_P(CommunicatorOn, StreamsAreIndependentOfOneAnother) {
 }
 
 TEST_P(CommunicatorOn, EndsWhatItWasGivenBeforeItGoes) {
-  const Tensor values = tensor_of(*device, 50'000, 1);
+  Tensor values = tensor_of(*device, 50'000, 1);
   device->order(Stream::compute, Stream::gradients);
   communicator->all_reduce(values, ReduceOp::sum, Stream::gradients);
   communicator = nullptr;

@@ -98,7 +98,7 @@ TEST_P(ShareCollectives, AnAllGatherBringsTheShareOfEveryRank) {
   for (const std::int64_t count : kCounts) {
     for (const Shares& shares : shares_of(count)) {
       for (const Stream stream : kStreams) {
-        const Tensor values = tensor_of(*device, static_cast<std::size_t>(count), 3);
+        Tensor values = tensor_of(*device, static_cast<std::size_t>(count), 3);
         on(stream, [&](Stream s) { communicator->all_gather(values, shares, s); });
         const std::vector<float> gathered = from_device(*device, values);
         for (int r = 0; r < world().size(); ++r) {
@@ -117,7 +117,7 @@ TEST_P(ShareCollectives, AReduceScatterGivesEachRankItsShare) {
   for (const std::int64_t count : kCounts) {
     for (const Shares& shares : shares_of(count)) {
       for (const ReduceOp op : {ReduceOp::sum, ReduceOp::max}) {
-        const Tensor values = tensor_of(*device, static_cast<std::size_t>(count), 3);
+        Tensor values = tensor_of(*device, static_cast<std::size_t>(count), 3);
         on(Stream::gradients,
            [&](Stream s) { communicator->reduce_scatter(values, shares, op, s); });
         const Range& own = shares[static_cast<std::size_t>(world().rank())];
@@ -145,17 +145,17 @@ TEST_P(ShareCollectives, ServeEveryDType) {
     const auto fresh = [&] {
       return to_device(*device, typed_values<T>(world().rank(), kCount), {kCount});
     };
-    const Tensor gathered = fresh();
+    Tensor gathered = fresh();
     on(Stream::activations, [&](Stream s) { communicator->all_gather(gathered, s); });
     EXPECT_TRUE(has_same_bits(from_device<T>(*device, gathered), all_gathered));
 
-    const Tensor scattered = fresh();
+    Tensor scattered = fresh();
     on(Stream::activations,
        [&](Stream s) { communicator->reduce_scatter(scattered, ReduceOp::sum, s); });
     EXPECT_TRUE(has_same_bits(slice_of(from_device<T>(*device, scattered), own),
                               slice_of(as<T>(sums), own)));
 
-    const Tensor cast = fresh();
+    Tensor cast = fresh();
     const int root = world().size() - 1;
     on(Stream::activations, [&](Stream s) { communicator->broadcast(cast, root, s); });
     EXPECT_TRUE(has_same_bits(from_device<T>(*device, cast), typed_values<T>(root, kCount)));
@@ -169,8 +169,8 @@ TEST_P(ShareCollectives, AReduceScatterHasTheBitsOfAnAllReduce) {
     const std::vector<float> random =
         random_values(count, static_cast<unsigned>(world().rank()) + 1);
     for (const Shares& shares : shares_of(count)) {
-      const Tensor whole = to_device(*device, as<T>(random), {count});
-      const Tensor share = to_device(*device, as<T>(random), {count});
+      Tensor whole = to_device(*device, as<T>(random), {count});
+      Tensor share = to_device(*device, as<T>(random), {count});
       on(Stream::gradients, [&](Stream s) { communicator->all_reduce(whole, ReduceOp::sum, s); });
       on(Stream::gradients,
          [&](Stream s) { communicator->reduce_scatter(share, shares, ReduceOp::sum, s); });
@@ -193,7 +193,7 @@ TEST_P(ShareCollectives, AReduceScatterRoundsBf16OnceOnTheWayThroughTheHost) {
   const float mine = world().rank() == 0 ? 1.0F : 0x1p-8F;
   const std::int64_t count = world().size();
   const std::vector<BFloat16> values(static_cast<std::size_t>(count), BFloat16(mine));
-  const Tensor tensor = to_device(*device, values, {count});
+  Tensor tensor = to_device(*device, values, {count});
   on(Stream::gradients, [&](Stream s) { communicator->reduce_scatter(tensor, ReduceOp::sum, s); });
   const auto sum = static_cast<float>(
       from_device<BFloat16>(*device, tensor)[static_cast<std::size_t>(world().rank())]);
@@ -205,7 +205,7 @@ TEST_P(ShareCollectives, SharesAreRowsOfAMatrix) {
   const std::int64_t rows = 2 * world().size() + 1;
   constexpr std::int64_t kCols = 3;
   const auto count = static_cast<std::size_t>(rows * kCols);
-  const Tensor values = to_device(*device, values_of(world().rank(), count, 1), {rows, kCols});
+  Tensor values = to_device(*device, values_of(world().rank(), count, 1), {rows, kCols});
   on(Stream::activations, [&](Stream s) { communicator->all_gather(values, s); });
   const std::vector<float> gathered = from_device(*device, values);
   for (int r = 0; r < world().size(); ++r) {
@@ -218,7 +218,7 @@ TEST_P(ShareCollectives, SharesAreRowsOfAMatrix) {
 TEST_P(ShareCollectives, ABroadcastBringsWhatTheRootHas) {
   for (const std::int64_t count : kCounts) {
     for (int root = 0; root < world().size(); ++root) {
-      const Tensor values = tensor_of(*device, static_cast<std::size_t>(count), 8);
+      Tensor values = tensor_of(*device, static_cast<std::size_t>(count), 8);
       on(Stream::activations, [&](Stream s) { communicator->broadcast(values, root, s); });
       EXPECT_EQ(from_device(*device, values) == values_of(root, static_cast<std::size_t>(count), 8),
                 true)
@@ -230,7 +230,7 @@ TEST_P(ShareCollectives, ABroadcastBringsWhatTheRootHas) {
 TEST_P(ShareCollectives, TakeLongBuffersInPieces) {
   constexpr std::size_t kCount = 5'000'001;
   const Range own = partition(kCount, world().size(), world().rank());
-  const Tensor values = tensor_of(*device, kCount, 9);
+  Tensor values = tensor_of(*device, kCount, 9);
   on(Stream::gradients, [&](Stream s) { communicator->reduce_scatter(values, ReduceOp::sum, s); });
   EXPECT_EQ(slice_of(from_device(*device, values), own) ==
                 slice_of(reduced(kCount, 9, ReduceOp::sum), own),
@@ -238,7 +238,7 @@ TEST_P(ShareCollectives, TakeLongBuffersInPieces) {
   on(Stream::gradients, [&](Stream s) { communicator->all_gather(values, s); });
   EXPECT_EQ(from_device(*device, values) == reduced(kCount, 9, ReduceOp::sum), true);
 
-  const Tensor cast = tensor_of(*device, kCount, 4);
+  Tensor cast = tensor_of(*device, kCount, 4);
   on(Stream::gradients, [&](Stream s) { communicator->broadcast(cast, 0, s); });
   EXPECT_EQ(from_device(*device, cast) == values_of(0, kCount, 4), true);
 }
@@ -251,8 +251,8 @@ TEST_P(ShareCollectives, MessagesGoFromRankToRank) {
   const int previous = (world().rank() + size - 1) % size;
   for (const Stream stream : kStreams) {
     for (const std::size_t count : {std::size_t{1}, std::size_t{4'321}, std::size_t{3'000'001}}) {
-      const Tensor mine = tensor_of(*device, count, 2);
-      const Tensor theirs = tensor_of(*device, count, 2);
+      Tensor mine = tensor_of(*device, count, 2);
+      Tensor theirs = tensor_of(*device, count, 2);
       on(stream, [&](Stream s) {
         const bool is_even = world().rank() % 2 == 0;
         if (is_even) communicator->send(mine, next, s);
@@ -266,7 +266,7 @@ TEST_P(ShareCollectives, MessagesGoFromRankToRank) {
 }
 
 TEST_P(ShareCollectives, NothingIsBroughtOfAnEmptyTensor) {
-  const Tensor nothing(*device, DType::f32, {0});
+  Tensor nothing(*device, DType::f32, {0});
   communicator->all_gather(nothing, Stream::gradients);
   communicator->reduce_scatter(nothing, ReduceOp::sum, Stream::gradients);
   communicator->broadcast(nothing, 0, Stream::gradients);
@@ -345,7 +345,7 @@ std::string error_of(const Call& call) {
 }
 
 TEST_P(ShareCollectives, SharesThatAreNotAllOfATensorAreRefused) {
-  const Tensor values = tensor_of(*device, 10, 0);
+  Tensor values = tensor_of(*device, 10, 0);
   const auto refusal = [&](const Shares& shares) {
     return error_of([&] { communicator->all_gather(values, shares, Stream::compute); });
   };
@@ -360,7 +360,7 @@ TEST_P(ShareCollectives, SharesThatAreNotAllOfATensorAreRefused) {
 }
 
 TEST_P(ShareCollectives, RanksThatAreNotOfTheGroupAreRefused) {
-  const Tensor values = tensor_of(*device, 10, 0);
+  Tensor values = tensor_of(*device, 10, 0);
   const int self = world().rank();
   EXPECT_NE(error_of([&] {
               communicator->broadcast(values, world().size(), Stream::compute);

@@ -18,7 +18,7 @@ TEST(GradientNorm, AddsUpTheSquaresOfWhatEachRankCounts) {
   const std::int64_t count = world().rank() + 1;
   const Tensor a = to_device(*device, std::vector<float>(count, 2.0F), {count});
   const Tensor b = to_device(*device, std::vector<float>(count, -2.0F), {1, count});
-  const Tensor nothing(*device, DType::f32, {0});
+  Tensor nothing(*device, DType::f32, {0});
   const std::vector<ConstTensorView> owned{a, nothing, b};
   const int size = world().size();
   const double expected = std::sqrt(2.0 * 4.0 * size * (size + 1) / 2.0);

@@ -26,7 +26,7 @@ TEST(GradientReducer, AddsUpOverDataRanksAtTheLastMicroBatchOnly) {
   const auto device = make_cpu_device(1);
   for (const int tensor : tensor_degrees()) {
     const ProcessMesh mesh(world(), MeshShape::of(world().size(), tensor), *device);
-    const Tensor gradients(*device, DType::f32, {12});
+    Tensor gradients(*device, DType::f32, {12});
     const TensorView first = gradients.view().slice(0, 8);
     const TensorView second = gradients.view().slice(8, 4);
     GradientReducer reducer(
@@ -57,7 +57,7 @@ TEST(GradientReducer, AddsUpOverDataRanksAtTheLastMicroBatchOnly) {
 TEST(GradientReducer, ABucketIsAddedUpWhileOthersAreNotYetReady) {
   const auto device = make_cpu_device(1);
   const ProcessMesh mesh(world(), MeshShape::of(world().size(), 1), *device);
-  const Tensor gradients(*device, DType::f32, {2});
+  Tensor gradients(*device, DType::f32, {2});
   GradientReducer reducer(*device, mesh,
                           {{.gradients = gradients.view().slice(0, 1), .shared = {}},
                            {.gradients = gradients.view().slice(1, 1), .shared = {}}},
@@ -80,7 +80,7 @@ TEST(GradientReducer, AddsUpSharedRowsOverTheTensorAxis) {
     const ProcessMesh mesh(world(), MeshShape::of(world().size(), tensor), *device);
     const int num_data = mesh.group(Axis::data).size();
     const int rank = mesh.group(Axis::tensor).rank();
-    const Tensor gradients(*device, DType::f32, {4 * kCols});
+    Tensor gradients(*device, DType::f32, {4 * kCols});
     const TensorView alone = gradients.view().slice(0, 2 * kCols);
     const TensorView shared = gradients.view().slice(2 * kCols, 2 * kCols).reshape({2, kCols});
     GradientReducer reducer(*device, mesh,

@@ -46,7 +46,7 @@ TEST(ProcessMesh, CommunicatorsReachTheRanksOfTheirAxisOnly) {
       const ProcessGroup& group = mesh.group(axis);
       EXPECT_EQ(mesh.along(axis).rank(), group.rank());
       EXPECT_EQ(mesh.along(axis).size(), group.size());
-      const Tensor value(*device, DType::f64, {1});
+      Tensor value(*device, DType::f64, {1});
       value.view().data<double>()[0] = world().rank();
       mesh.along(axis).all_reduce(value, ReduceOp::sum, Stream::compute);
       double expected = 0.0;

@@ -20,20 +20,20 @@ struct TensorRegion : ::testing::Test {
 };
 
 TEST_F(TensorRegion, WhatIsReducedFromItIsSummedForward) {
-  const Tensor x = to_device(*device, std::vector<float>{rank, 1.0F}, {2});
+  Tensor x = to_device(*device, std::vector<float>{rank, 1.0F}, {2});
   reduce_from_tensor_region(*device, mesh, x);
   EXPECT_EQ(from_device(*device, x), (std::vector<float>{sum, static_cast<float>(size)}));
 }
 
 TEST_F(TensorRegion, TheGradientOfWhatIsCopiedToItIsSummed) {
-  const Tensor dx = to_device(*device, std::vector<float>{rank}, {1});
+  Tensor dx = to_device(*device, std::vector<float>{rank}, {1});
   copy_to_tensor_region_backward(*device, mesh, dx);
   EXPECT_EQ(from_device(*device, dx), std::vector<float>{sum});
 }
 
 TEST_F(TensorRegion, WorkGoesOnBeneathThatSum) {
-  const Tensor dx = to_device(*device, std::vector<float>{rank}, {1});
-  const Tensor other(*device, DType::f32, {1});
+  Tensor dx = to_device(*device, std::vector<float>{rank}, {1});
+  Tensor other(*device, DType::f32, {1});
   copy_to_tensor_region_backward(*device, mesh, dx, [&] {
     device->upload(other, host_view(std::span<const float>(&rank, 1)));
   });
@@ -42,7 +42,7 @@ TEST_F(TensorRegion, WorkGoesOnBeneathThatSum) {
 }
 
 TEST_F(TensorRegion, AMaximumIsTheSameOnAllRanks) {
-  const Tensor x = to_device(*device, std::vector<float>{rank}, {1});
+  Tensor x = to_device(*device, std::vector<float>{rank}, {1});
   all_reduce_in_tensor_region(*device, mesh, x, ReduceOp::max);
   EXPECT_EQ(from_device(*device, x), std::vector<float>{static_cast<float>(size - 1)});
 }

@@ -20,7 +20,7 @@ void run(const ProcessGroup& world, const std::string& absent_from) {
     return world.rank() == 1 && from == absent_from;
   };
   const auto device = make_cuda_device(world.rank());
-  const Tensor values(*device, DType::f32, {1000});
+  Tensor values(*device, DType::f32, {1000});
   const bool waits_in_collective = absent_from == "second";
   const auto communicator = make_nccl_communicator(
       world, *device,

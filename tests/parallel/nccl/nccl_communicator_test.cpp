@@ -43,7 +43,7 @@ TEST_F(NcclEnvironment, TheWatchdogKeepsOutOfTheWayOfACall) {
   if (num_cuda_devices() < world().size()) return;
   const auto device = make_cuda_device(world().rank());
   const auto communicator = make_nccl_communicator(world(), *device);
-  const Tensor values = to_device(*device, std::vector<float>{1.0F}, {1});
+  Tensor values = to_device(*device, std::vector<float>{1.0F}, {1});
   setenv("REDSPINE_ON_HOST_NCCL_CALL_MS", "30", 1);
   for (int call = 0; call < 8; ++call) {
     communicator->all_reduce(values, ReduceOp::sum, Stream::compute);

@@ -33,7 +33,7 @@ void write_logits(const std::string& directory, const ProcessGroup& world) {
 
   Tensor tokens_BT(*device, DType::i32, {1, length});
   device->upload(tokens_BT, host_view(std::span(tokens)));
-  const Tensor samples_B(*device, DType::i64, {1});
+  Tensor samples_B(*device, DType::i64, {1});
   Tensor logits_NV(*device, DType::f32, {length, config.vocab_size});
   model.logits(logits_NV,
                {.tokens_BT = tokens_BT, .targets_BT = tokens_BT, .samples_B = samples_B});
