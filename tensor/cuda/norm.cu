@@ -9,7 +9,8 @@
 namespace redspine::cuda {
 namespace {
 
-// What is normalised: rows of x, or of sum = residual + branch where there is a sum.
+// What is normalised are the rows of x; where there is a sum, x is that, and is first written as
+// residual + branch.
 template <class T>
 struct NormInput {
   const T* x;
@@ -37,7 +38,7 @@ __global__ void __launch_bounds__(kNormThreads) norm_kernel(NormForward<T> op) {
   const auto cols = static_cast<float>(op.cols);
 
   // What is normalised is what is kept, rounded as it is: the backward pass reads that.
-  const T* x = (op.in.sum == nullptr ? op.in.x : op.in.sum) + row * op.cols;
+  const T* x = op.in.x + row * op.cols;
   if (op.in.sum != nullptr) {
     T* sum = op.in.sum + row * op.cols;
     const T* residual = op.in.residual + row * op.cols;
@@ -121,7 +122,7 @@ NormInput<T> input(ConstTensorView x) {
 
 template <class T, class Op>
 NormInput<T> summed_input(const Op& op) {
-  return {.x = nullptr,
+  return {.x = elements<T>(op.sum),
           .sum = elements<T>(op.sum),
           .residual = elements<T>(op.residual),
           .branch = elements<T>(op.branch)};
