@@ -1,6 +1,5 @@
 #include "tests/cuda_on_host/nccl_peers.h"
 
-#include <cuda_bf16.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -23,39 +22,6 @@ struct Introduction {
   char host[kHostNameBytes];
 };
 
-// What a rank is about to do; all must say the same.
-struct Announcement {
-  std::size_t number;
-  std::size_t count;
-  int type;
-  int op;
-
-  bool operator==(const Announcement&) const = default;
-};
-
-const char* name_of(int type) {
-  switch (type) {
-    case ncclInt32:
-      return "int32";
-    case ncclInt64:
-      return "int64";
-    case ncclFloat32:
-      return "float32";
-    case ncclFloat64:
-      return "float64";
-    case ncclBfloat16:
-      return "bfloat16";
-    default:
-      return "an unknown type";
-  }
-}
-
-std::string to_string(const Announcement& announcement) {
-  return fmt::format("all-reduce ({}) number {} of {} {}",
-                     announcement.op == ncclSum ? "sum" : "max", announcement.number,
-                     announcement.count, name_of(announcement.type));
-}
-
 // Why these ranks cannot form a communicator, or empty.
 std::string objection(const std::vector<Introduction>& introductions) {
   std::set<int> ranks;
@@ -75,48 +41,6 @@ std::string objection(const std::vector<Introduction>& introductions) {
   return {};
 }
 
-MPI_Datatype mpi_type(ncclDataType_t type) {
-  switch (type) {
-    case ncclInt32:
-      return MPI_INT32_T;
-    case ncclInt64:
-      return MPI_INT64_T;
-    case ncclFloat32:
-      return MPI_FLOAT;
-    case ncclFloat64:
-      return MPI_DOUBLE;
-    case ncclBfloat16:
-      return MPI_UINT16_T;
-  }
-  return MPI_DATATYPE_NULL;
-}
-
-template <class Combine>
-void combine_bf16(void* in, void* in_out, const int* count, const Combine& combine) {
-  const auto* from = static_cast<const __nv_bfloat16*>(in);
-  auto* to = static_cast<__nv_bfloat16*>(in_out);
-  for (int i = 0; i < *count; ++i) {
-    to[i] = __float2bfloat16_rn(combine(__bfloat162float(from[i]), __bfloat162float(to[i])));
-  }
-}
-
-void sum_bf16(void* in, void* in_out, int* count, MPI_Datatype*) {
-  combine_bf16(in, in_out, count, [](float a, float b) { return a + b; });
-}
-
-void max_bf16(void* in, void* in_out, int* count, MPI_Datatype*) {
-  combine_bf16(in, in_out, count, [](float a, float b) { return std::max(a, b); });
-}
-
-// Without taking the processor from the ranks that it waits for.
-void wait_for(MPI_Request& request) {
-  constexpr unsigned kPollMicroseconds = 50;
-  int is_done = 0;
-  while (MPI_Test(&request, &is_done, MPI_STATUS_IGNORE) == MPI_SUCCESS && is_done == 0) {
-    usleep(kPollMicroseconds);
-  }
-}
-
 }  // namespace
 
 int world_rank() {
@@ -126,14 +50,10 @@ int world_rank() {
 }
 
 struct Peers::Messages {
-  explicit Messages(int num_ranks)
-      : everyone(static_cast<std::size_t>(num_ranks)),
-        announcements(static_cast<std::size_t>(num_ranks)) {}
+  explicit Messages(int num_ranks) : everyone(static_cast<std::size_t>(num_ranks)) {}
 
   Introduction mine{};
   std::vector<Introduction> everyone;
-  Announcement announcement{};
-  std::vector<Announcement> announcements;
 };
 
 Peers::Peers(const Meeting& meeting, const Member& self)
@@ -259,38 +179,11 @@ bool Peers::meet_others() {
 }
 
 void Peers::run_collective(const Collective& collective) {
-  Announcement& mine = messages_->announcement;
-  std::vector<Announcement>& all = messages_->announcements;
-  mine = {.number = ++num_collectives_,
-          .count = collective.count,
-          .type = collective.type,
-          .op = collective.op};
-  MPI_Request exchanged = MPI_REQUEST_NULL;
-  MPI_Iallgather(&mine, sizeof mine, MPI_BYTE, all.data(), sizeof mine, MPI_BYTE, communicator_,
-                 &exchanged);
-  wait_for(exchanged);
-  for (std::size_t rank = 0; rank < all.size(); ++rank) {
-    if (all[rank] == mine) continue;
-    fail(ncclInvalidUsage, fmt::format("rank {} calls {}, rank {} calls {}", self_.rank,
-                                       to_string(mine), rank, to_string(all[rank])));
-    return;
-  }
-  MPI_Op op = collective.op == ncclSum ? MPI_SUM : MPI_MAX;
-  const bool is_bf16 = collective.type == ncclBfloat16;
-  constexpr int kCommutes = 1;
-  if (is_bf16) MPI_Op_create(collective.op == ncclSum ? sum_bf16 : max_bf16, kCommutes, &op);
-  // To one rank and from there to all: the same bits everywhere.
-  const auto count = static_cast<int>(collective.count);
-  const MPI_Datatype type = mpi_type(collective.type);
-  const bool is_root = self_.rank == 0;
-  const void* from = is_root && collective.from == collective.to ? MPI_IN_PLACE : collective.from;
-  MPI_Request reduced = MPI_REQUEST_NULL;
-  MPI_Ireduce(from, is_root ? collective.to : nullptr, count, type, op, 0, communicator_, &reduced);
-  wait_for(reduced);
-  MPI_Request spread = MPI_REQUEST_NULL;
-  MPI_Ibcast(collective.to, count, type, 0, communicator_, &spread);
-  wait_for(spread);
-  if (is_bf16) MPI_Op_free(&op);
+  const bool is_message =
+      collective.kind == CollectiveKind::send || collective.kind == CollectiveKind::recv;
+  if (!is_message) ++num_collectives_;
+  const std::string differs = on_host::run(collective, num_collectives_, communicator_);
+  if (!differs.empty()) fail(ncclInvalidUsage, differs);
 }
 
 }  // namespace on_host

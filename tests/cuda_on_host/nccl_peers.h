@@ -13,6 +13,8 @@
 #include <string>
 #include <thread>
 
+#include "tests/cuda_on_host/nccl_collective.h"
+
 namespace on_host {
 
 /// What a unique id stands for.
@@ -25,14 +27,6 @@ struct Member {
   int rank;
   int num_ranks;
   int device;
-};
-
-struct Collective {
-  const void* from;
-  void* to;
-  std::size_t count;
-  ncclDataType_t type;
-  ncclRedOp_t op;
 };
 
 int world_rank();
@@ -49,6 +43,7 @@ class Peers {
   void start(const Collective& collective);
   bool is_done() const;
 
+  int num_ranks() const { return self_.num_ranks; }
   ncclResult_t state() const;
   std::string failure() const;
   void fail(ncclResult_t state, const std::string& text);

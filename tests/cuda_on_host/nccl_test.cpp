@@ -135,6 +135,66 @@ TEST_F(NcclOnHost, RanksWithAnotherTypeAreNamed) {
   ncclCommDestroy(communicator);
 }
 
+TEST_F(NcclOnHost, AnotherKindOfCallIsNamed) {
+  const ncclComm_t communicator = connect();
+  const DeviceArray<float> values(std::vector<float>(8, 1.0F));
+  if (world().rank() == 0) {
+    EXPECT_EQ(ncclBroadcast(values.get(), values.get(), 8, ncclFloat32, 0, communicator, stream),
+              ncclInProgress);
+    EXPECT_EQ(finish(communicator), ncclSuccess);
+  } else {
+    EXPECT_EQ(all_reduce(values, 8, communicator), ncclSuccess);
+  }
+  EXPECT_THAT(outcome(), AllOf(HasSubstr("broadcast from 0 number 1 of 8 float32"),
+                               HasSubstr("all-reduce (sum) number 1 of 8 float32")));
+  ncclCommDestroy(communicator);
+}
+
+TEST_F(NcclOnHost, AMessageOfAnotherLengthIsNamedByTheRankThatReceives) {
+  const ncclComm_t communicator = connect();
+  const DeviceArray<float> values(std::vector<float>(8, 1.0F));
+  if (world().rank() == 0) {
+    EXPECT_EQ(ncclSend(values.get(), 8, ncclFloat32, 1, communicator, stream), ncclInProgress);
+    EXPECT_EQ(finish(communicator), ncclSuccess);
+    EXPECT_EQ(outcome(), "");
+  } else if (world().rank() == 1) {
+    EXPECT_EQ(ncclRecv(values.get(), 7, ncclFloat32, 0, communicator, stream), ncclInProgress);
+    EXPECT_EQ(finish(communicator), ncclSuccess);
+    EXPECT_THAT(outcome(), AllOf(HasSubstr("recv from 0"), HasSubstr("of 7 float32"),
+                                 HasSubstr("send to 1"), HasSubstr("of 8 float32")));
+  }
+  ncclCommDestroy(communicator);
+}
+
+TEST_F(NcclOnHost, TheCallsOfAGroupAreInProgressFromItsEndOn) {
+  const ncclComm_t communicator = connect();
+  std::vector<float> mine(static_cast<std::size_t>(world().size()), -1.0F);
+  mine[static_cast<std::size_t>(world().rank())] = static_cast<float>(world().rank());
+  const DeviceArray<float> values(mine);
+  EXPECT_EQ(ncclGroupStart(), ncclSuccess);
+  for (int root = 0; root < world().size(); ++root) {
+    float* value = values.get() + root;
+    EXPECT_EQ(ncclBroadcast(value, value, 1, ncclFloat32, root, communicator, stream), ncclSuccess);
+  }
+  EXPECT_EQ(ncclGroupEnd(), ncclInProgress);
+  EXPECT_EQ(all_reduce(values, 1, communicator), ncclInvalidUsage);
+  EXPECT_EQ(finish(communicator), ncclSuccess);
+  ASSERT_EQ(outcome(), "");
+  for (int rank = 0; rank < world().size(); ++rank) {
+    EXPECT_EQ(values.values()[static_cast<std::size_t>(rank)], static_cast<float>(rank));
+  }
+  EXPECT_EQ(ncclGroupEnd(), ncclInvalidUsage);
+  ncclCommDestroy(communicator);
+}
+
+TEST_F(NcclOnHost, MemoryThatDoesNotHoldAllSharesIsRefused) {
+  const ncclComm_t communicator = connect();
+  const DeviceArray<float> values(std::vector<float>(8, 1.0F));
+  EXPECT_EQ(ncclAllGather(values.get(), values.get(), 8, ncclFloat32, communicator, stream),
+            ncclInvalidArgument);
+  ncclCommDestroy(communicator);
+}
+
 TEST_F(NcclOnHost, TwoRanksOnOneDeviceAreRefused) {
   setenv("REDSPINE_ON_HOST_DEVICES", "1", 1);
   cudaSetDevice(0);

@@ -52,3 +52,19 @@ ncclResult_t ncclCommDestroy(ncclComm_t communicator);
 
 ncclResult_t ncclAllReduce(const void* from, void* to, std::size_t count, ncclDataType_t type,
                            ncclRedOp_t op, ncclComm_t communicator, cudaStream_t stream);
+ncclResult_t ncclReduceScatter(const void* from, void* to, std::size_t count, ncclDataType_t type,
+                               ncclRedOp_t op, ncclComm_t communicator, cudaStream_t stream);
+ncclResult_t ncclAllGather(const void* from, void* to, std::size_t count, ncclDataType_t type,
+                           ncclComm_t communicator, cudaStream_t stream);
+ncclResult_t ncclReduce(const void* from, void* to, std::size_t count, ncclDataType_t type,
+                        ncclRedOp_t op, int root, ncclComm_t communicator, cudaStream_t stream);
+ncclResult_t ncclBroadcast(const void* from, void* to, std::size_t count, ncclDataType_t type,
+                           int root, ncclComm_t communicator, cudaStream_t stream);
+ncclResult_t ncclSend(const void* from, std::size_t count, ncclDataType_t type, int peer,
+                      ncclComm_t communicator, cudaStream_t stream);
+ncclResult_t ncclRecv(void* to, std::size_t count, ncclDataType_t type, int peer,
+                      ncclComm_t communicator, cudaStream_t stream);
+
+/// The calls of this thread in between are one call: they are in progress from its end on.
+ncclResult_t ncclGroupStart();
+ncclResult_t ncclGroupEnd();
