@@ -13,6 +13,25 @@ Range partition(std::int64_t count, int parts, int index) {
   return {begin, begin + base + (index < larger ? 1 : 0)};
 }
 
+std::vector<Range> partition(std::int64_t count, int parts) {
+  std::vector<Range> all;
+  all.reserve(static_cast<std::size_t>(parts));
+  for (int index = 0; index < parts; ++index) all.push_back(partition(count, parts, index));
+  return all;
+}
+
+Range part_of(const Range& range, int parts, int index) {
+  const Range part = partition(range.size(), parts, index);
+  return {range.begin + part.begin, range.begin + part.end};
+}
+
+// A share's part is rounded up by less than an item.
+int num_parts_of_shares(std::int64_t count, std::size_t num_shares, std::int64_t max_size) {
+  const std::int64_t most = max_size - static_cast<std::int64_t>(num_shares);
+  assert(count >= 0 && most > 0);
+  return static_cast<int>((count + most - 1) / most);
+}
+
 std::vector<Range> pieces(std::int64_t count, std::int64_t max_size) {
   assert(count >= 0 && max_size > 0);
   std::vector<Range> all;

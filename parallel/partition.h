@@ -19,6 +19,15 @@ struct Range {
 /// larger ones first. Works for any count: 257 vocabulary rows over 4 ranks give 65, 64, 64, 64, so
 /// no padding rows exist anywhere.
 Range partition(std::int64_t count, int parts, int index);
+/// All of these parts, [index].
+std::vector<Range> partition(std::int64_t count, int parts);
+/// Part `index` of a range that is split in this way.
+Range part_of(const Range& range, int parts, int index);
+
+/// Into how many parts, by part_of(), each of `num_shares` shares of `count` items in all has to be
+/// split, so that a part of every share together are `max_size` items at most. `max_size` is more
+/// than `num_shares`.
+int num_parts_of_shares(std::int64_t count, std::size_t num_shares, std::int64_t max_size);
 
 /// `count` items in contiguous pieces of `max_size` each, the last one smaller where it must be.
 /// None for no items.

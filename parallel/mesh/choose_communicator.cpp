@@ -12,13 +12,21 @@
 namespace redspine {
 namespace {
 
-// A group of one.
+// A group of one, which has all that its collectives would bring. It has nobody to send to, which
+// Communicator says before these are called.
 class SelfCommunicator final : public Communicator {
  public:
   int rank() const override { return 0; }
   int size() const override { return 1; }
   void all_reduce(TensorView, ReduceOp, Stream) override {}
   void begin_step(std::int64_t) override {}
+
+ private:
+  void enqueue_reduce_scatter(TensorView, std::vector<Range>, ReduceOp, Stream) override {}
+  void enqueue_all_gather(TensorView, std::vector<Range>, Stream) override {}
+  void enqueue_broadcast(TensorView, int, Stream) override {}
+  void enqueue_send(ConstTensorView, int, Stream) override {}
+  void enqueue_recv(TensorView, int, Stream) override {}
 };
 
 // Two ranks that compute on one device, in words; empty where each has its own.

@@ -1,5 +1,6 @@
-// CollectiveBackend by MPI: in place where the device's memory is that of the host, else staged
-// through host memory, a piece at a time. Ranks may share a device.
+// Collectives through the host's memory, by memory that the ranks of a host share or else by MPI: in
+// place where the device's memory is that of the host, else staged, a piece at a time. Ranks may
+// share a device.
 #pragma once
 
 #include <memory>

@@ -57,4 +57,42 @@ ncclResult_t ncclAllReduce(const void* from, void* to, std::size_t count, ncclDa
                               stream);
 }
 
+ncclResult_t ncclReduceScatter(const void* from, void* to, std::size_t count, ncclDataType_t type,
+                               ncclRedOp_t op, ncclComm_t communicator, cudaStream_t stream) {
+  return call<&ncclReduceScatter>(library, "ncclReduceScatter", from, to, count, type, op,
+                                  communicator, stream);
+}
+
+ncclResult_t ncclAllGather(const void* from, void* to, std::size_t count, ncclDataType_t type,
+                           ncclComm_t communicator, cudaStream_t stream) {
+  return call<&ncclAllGather>(library, "ncclAllGather", from, to, count, type, communicator,
+                              stream);
+}
+
+ncclResult_t ncclReduce(const void* from, void* to, std::size_t count, ncclDataType_t type,
+                        ncclRedOp_t op, int root, ncclComm_t communicator, cudaStream_t stream) {
+  return call<&ncclReduce>(library, "ncclReduce", from, to, count, type, op, root, communicator,
+                           stream);
+}
+
+ncclResult_t ncclBroadcast(const void* from, void* to, std::size_t count, ncclDataType_t type,
+                           int root, ncclComm_t communicator, cudaStream_t stream) {
+  return call<&ncclBroadcast>(library, "ncclBroadcast", from, to, count, type, root, communicator,
+                              stream);
+}
+
+ncclResult_t ncclSend(const void* from, std::size_t count, ncclDataType_t type, int peer,
+                      ncclComm_t communicator, cudaStream_t stream) {
+  return call<&ncclSend>(library, "ncclSend", from, count, type, peer, communicator, stream);
+}
+
+ncclResult_t ncclRecv(void* to, std::size_t count, ncclDataType_t type, int peer,
+                      ncclComm_t communicator, cudaStream_t stream) {
+  return call<&ncclRecv>(library, "ncclRecv", to, count, type, peer, communicator, stream);
+}
+
+ncclResult_t ncclGroupStart() { return call<&ncclGroupStart>(library, "ncclGroupStart"); }
+
+ncclResult_t ncclGroupEnd() { return call<&ncclGroupEnd>(library, "ncclGroupEnd"); }
+
 }  // extern "C"

@@ -8,9 +8,11 @@
 #include <chrono>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "parallel/group/process_group.h"
+#include "parallel/partition.h"
 #include "tensor/view.h"
 
 namespace redspine {
@@ -32,8 +34,16 @@ class NcclComm {
   NcclComm& operator=(const NcclComm&) = delete;
   ~NcclComm() { ncclCommDestroy(communicator_); }
 
-  /// Enqueues it; waits until NCCL has taken the call. Throws Error where it does not.
+  /// Enqueue what Communicator's calls of the same names say; each waits until NCCL has taken the
+  /// call. Throw Error where it does not.
   void all_reduce(TensorView values, ReduceOp op, cudaStream_t stream, const NcclWait& wait);
+  void reduce_scatter(TensorView values, std::span<const Range> shares, ReduceOp op,
+                      cudaStream_t stream, const NcclWait& wait);
+  void all_gather(TensorView values, std::span<const Range> shares, cudaStream_t stream,
+                  const NcclWait& wait);
+  void broadcast(TensorView values, int root, cudaStream_t stream, const NcclWait& wait);
+  void send(ConstTensorView values, int to, cudaStream_t stream, const NcclWait& wait);
+  void recv(TensorView values, int from, cudaStream_t stream, const NcclWait& wait);
 
   /// From any thread, without waiting: why it cannot go on. Nothing where it can, or where a call
   /// is under way, which reports its failure itself.
@@ -41,9 +51,11 @@ class NcclComm {
 
  private:
   void finish(std::unique_lock<std::mutex>& lock, ncclResult_t result, const NcclWait& wait);
+  TensorView own_share(TensorView values, std::span<const Range> shares) const;
 
   mutable std::mutex mutex_;  // of every call on the communicator
   ncclComm_t communicator_ = nullptr;
+  int rank_;
 };
 
 }  // namespace redspine

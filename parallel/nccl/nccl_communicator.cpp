@@ -48,6 +48,13 @@ RingIds agree_on_ids(const ProcessGroup& group) {
   return ids;
 }
 
+const char* name_of_op(ReduceOp op) { return op == ReduceOp::sum ? "sum" : "max"; }
+
+// "1000 f32"
+std::string size_text(ConstTensorView values) {
+  return fmt::format("{} {}", values.count(), name_of(values.dtype()));
+}
+
 class NcclCommunicator final : public Communicator {
  public:
   NcclCommunicator(const ProcessGroup& group, Device& device, const NcclTimeouts& patience)
@@ -83,22 +90,64 @@ class NcclCommunicator final : public Communicator {
 
   void all_reduce(TensorView values, ReduceOp op, Stream stream) override {
     if (values.count() == 0) return;
-    const NcclWait wait{.what = fmt::format("NCCL all-reduce ({}) of {} {} over {} ranks, step {}",
-                                            op == ReduceOp::sum ? "sum" : "max", values.count(),
-                                            name_of(values.dtype()), size_, step_),
-                        .patience = patience_.collective};
+    const std::string what =
+        fmt::format("all-reduce ({}) of {}", name_of_op(op), size_text(values));
+    give(stream, what, [&](NcclComm& ring, cudaStream_t cuda, const NcclWait& wait) {
+      ring.all_reduce(values, op, cuda, wait);
+    });
+  }
+
+  void begin_step(std::int64_t step) override { step_ = step; }
+
+ private:
+  void enqueue_reduce_scatter(TensorView values, std::vector<Range> shares, ReduceOp op,
+                              Stream stream) override {
+    const std::string what =
+        fmt::format("reduce-scatter ({}) of {}", name_of_op(op), size_text(values));
+    give(stream, what, [&](NcclComm& ring, cudaStream_t cuda, const NcclWait& wait) {
+      ring.reduce_scatter(values, shares, op, cuda, wait);
+    });
+  }
+  void enqueue_all_gather(TensorView values, std::vector<Range> shares, Stream stream) override {
+    give(stream, fmt::format("all-gather of {}", size_text(values)),
+         [&](NcclComm& ring, cudaStream_t cuda, const NcclWait& wait) {
+           ring.all_gather(values, shares, cuda, wait);
+         });
+  }
+  void enqueue_broadcast(TensorView values, int root, Stream stream) override {
+    give(stream, fmt::format("broadcast from rank {} of {}", root, size_text(values)),
+         [&](NcclComm& ring, cudaStream_t cuda, const NcclWait& wait) {
+           ring.broadcast(values, root, cuda, wait);
+         });
+  }
+  void enqueue_send(ConstTensorView values, int to, Stream stream) override {
+    give(stream, fmt::format("send to rank {} of {}", to, size_text(values)),
+         [&](NcclComm& ring, cudaStream_t cuda, const NcclWait& wait) {
+           ring.send(values, to, cuda, wait);
+         });
+  }
+  void enqueue_recv(TensorView values, int from, Stream stream) override {
+    give(stream, fmt::format("recv from rank {} of {}", from, size_text(values)),
+         [&](NcclComm& ring, cudaStream_t cuda, const NcclWait& wait) {
+           ring.recv(values, from, cuda, wait);
+         });
+  }
+
+  // Has NCCL take `call`, and watches over it.
+  template <class Call>
+  void give(Stream stream, const std::string& call_text, const Call& call) {
+    const NcclWait wait{
+        .what = fmt::format("NCCL {} over {} ranks, step {}", call_text, size_, step_),
+        .patience = patience_.collective};
     NcclComm& ring = ring_of(stream, wait.what);
     const cudaStream_t cuda = cuda_stream(device_, stream);
-    ring.all_reduce(values, op, cuda, wait);
+    call(ring, cuda, wait);
     const std::lock_guard lock(mutex_);
     cuda::EventOwner done = take_event();
     check_cuda(cudaEventRecord(done.get(), cuda), "cudaEventRecord");
     pending_.push_back({.done = std::move(done), .what = wait.what, .since = Clock::now()});
   }
 
-  void begin_step(std::int64_t step) override { step_ = step; }
-
- private:
   // A collective that was given to a stream and is not known to be done.
   struct Pending {
     cuda::EventOwner done;

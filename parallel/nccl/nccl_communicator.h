@@ -1,4 +1,4 @@
-// CollectiveBackend by NCCL, from GPU to GPU, on the CUDA streams of the device. The build chooses
+// Collectives by NCCL, from GPU to GPU, on the CUDA streams of the device. The build chooses
 // whether nccl_communicator.cpp or, without NCCL, no_nccl.cpp defines these.
 #pragma once
 
