@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "parallel/mesh_shape.h"
 #include "tensor/enum_words.h"
 #include "tensor/error.h"
 
@@ -46,6 +47,9 @@ struct ParallelConfig {
   bool sequence = false;    // also split norms and residuals over the tensor axis, by position
   OptimizerPlacement optimizer = OptimizerPlacement::replicated;
   Recompute recompute = Recompute::none;
+
+  /// The mesh of a job of `num_ranks`, which fit it.
+  MeshShape mesh(int num_ranks) const { return MeshShape::of(num_ranks, static_cast<int>(tensor)); }
 
   /// Adds what is wrong with this section, under full keys ("parallel.tensor").
   void validate(ConfigProblems& problems) const;

@@ -27,7 +27,7 @@ std::vector<std::int64_t> common_divisors(std::int64_t a, std::int64_t b) {
 void validate_tensor_degree(ConfigProblems& problems, const Config& config, int world_size) {
   const std::int64_t tensor = config.parallel.tensor;
   const std::int64_t heads = config.model.num_heads;
-  if (world_size % tensor != 0) {
+  if (!MeshShape::fits(world_size, static_cast<int>(tensor))) {
     problems.add(
         "parallel.tensor",
         fmt::format("is {}, which does not divide the {} of this job; what fits {} and {}: {}",
@@ -131,7 +131,7 @@ void Config::validate(ConfigProblems& problems, int world_size) const {
   if (parallel.tensor < 1 || model.num_heads < 1) return;
   validate_tensor_degree(problems, *this, world_size);
   // The split over data ranks has a meaning only once the tensor degree fits the world.
-  if (world_size % parallel.tensor != 0) return;
+  if (!MeshShape::fits(world_size, static_cast<int>(parallel.tensor))) return;
   if (batch.micro_batch_size < 1 || batch.global_batch_size < 1) return;
   validate_batch_split(problems, *this, world_size);
 }

@@ -101,7 +101,9 @@ struct Config {
   TrainConfig train;
   CheckpointConfig checkpoint;
 
-  std::int64_t num_data_ranks(int world_size) const { return world_size / parallel.tensor; }
+  std::int64_t num_data_ranks(int world_size) const {
+    return parallel.mesh(world_size).size(Axis::data);
+  }
   /// Micro-batches that each rank adds up to a step.
   std::int64_t num_accumulation_steps(int world_size) const {
     return batch.global_batch_size / (num_data_ranks(world_size) * batch.micro_batch_size);

@@ -55,8 +55,7 @@ class CountingDevice final : public Device {
 MemoryPlan plan_memory(const Config& config, const ProcessGroup& world, DeviceKind kind) {
   CountingDevice device(kind);
   // MPI's: there is no GPU for NCCL, and neither takes memory of the device that counts here.
-  const ProcessMesh mesh(world, static_cast<int>(config.parallel.tensor), device,
-                         CollectiveBackend::mpi);
+  const ProcessMesh mesh(world, config.parallel.mesh(world.size()), device, CollectiveBackend::mpi);
   const MicroBatchShape shape{.num_sequences = config.batch.micro_batch_size,
                               .sequence_length = config.batch.sequence_length};
   Gpt model(config.model, shape, config.run.seed, {device, mesh, dtype_of(config.run.precision)},

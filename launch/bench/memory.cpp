@@ -85,7 +85,7 @@ std::vector<CollectiveTime> measure_collectives(const ProcessMesh& mesh, Device&
   const Tensor values(device, DType::f32, {sizes.back() / 4});
   const Tensor other(device, DType::f32, {sizes.back() / 4});
   std::vector<CollectiveTime> times;
-  for (const Axis axis : {Axis::data, Axis::tensor}) {
+  for (const Axis axis : kAxes) {
     if (mesh.along(axis).size() == 1) continue;
     for (const std::int64_t bytes : sizes) {
       const TensorView piece = values.view().slice(0, bytes / 4);

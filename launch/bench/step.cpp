@@ -51,8 +51,10 @@ void add_steps(StepResult& result, Trainer& trainer, Device& device, std::int64_
 
 StepFloor step_floor(const Config& config, const ProcessGroup& world,
                      const std::vector<ProductRate>& products, const StreamRates& streams) {
-  const int tensor_size = static_cast<int>(config.parallel.tensor);
-  const TensorRank rank{.num_ranks = tensor_size, .rank = world.rank() % tensor_size};
+  const MeshShape shape = config.parallel.mesh(world.size());
+  const int tensor_size = shape.size(Axis::tensor);
+  const TensorRank rank{.num_ranks = tensor_size,
+                        .rank = shape.coordinate(world.rank(), Axis::tensor)};
   const auto num_micro_batches = static_cast<double>(config.num_accumulation_steps(world.size()));
   const auto rows =
       static_cast<double>(config.batch.micro_batch_size * config.batch.sequence_length);
@@ -80,10 +82,10 @@ StepResult measure_steps(const StepBench& bench, const ProcessGroup& world, Devi
   StepResult result{};
   result.plan = plan_memory(config, world, device.kind());
   PhaseTimes times;
-  const int tensor_size = static_cast<int>(config.parallel.tensor);
-  const auto timed = make_timed_device(
-      device, times,
-      local_vocabulary(config.model, {tensor_size, world.rank() % tensor_size}).size());
+  const MeshShape shape = config.parallel.mesh(world.size());
+  const TensorRank rank{.num_ranks = shape.size(Axis::tensor),
+                        .rank = shape.coordinate(world.rank(), Axis::tensor)};
+  const auto timed = make_timed_device(device, times, local_vocabulary(config.model, rank).size());
   const bool is_blocking = device.kind() == DeviceKind::cpu;
   Device& used = is_blocking ? *timed : device;
   const std::int64_t used_before = device.used_bytes();

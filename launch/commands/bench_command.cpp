@@ -108,7 +108,7 @@ struct Results {
 Results measure_parts(const Options& options, RunData& data, const ProcessGroup& world,
                       Device& device) {
   const Config& config = options.effective.config;
-  const int tensor_size = static_cast<int>(config.parallel.tensor);
+  const MeshShape shape = config.parallel.mesh(world.size());
   const bool has_floor = options.has("step") && device.kind() == DeviceKind::cpu;
   Results results;
   if (options.has("gemm") || options.has("step")) {
@@ -117,15 +117,16 @@ Results measure_parts(const Options& options, RunData& data, const ProcessGroup&
     results.matrix_flops = results.products.front().flops_per_second;
   }
   if (options.has("gemm") || has_floor) {
-    for (const Product& product :
-         products_of(config, device, {tensor_size, world.rank() % tensor_size})) {
+    const TensorRank rank{.num_ranks = shape.size(Axis::tensor),
+                          .rank = shape.coordinate(world.rank(), Axis::tensor)};
+    for (const Product& product : products_of(config, device, rank)) {
       results.products.push_back(measure(product, device, dtype_of(config.run.precision)));
     }
   }
   if (options.has("memory") || has_floor) results.streams = measure_streams(device);
   if (options.has("collectives")) {
     results.carrier = choose_collective_backend(world, device, config.run.collectives);
-    const ProcessMesh mesh(world, tensor_size, device, results.carrier);
+    const ProcessMesh mesh(world, shape, device, results.carrier);
     results.collectives = measure_collectives(mesh, device, options.most_bytes);
   }
   if (options.has("step")) {
@@ -137,8 +138,6 @@ Results measure_parts(const Options& options, RunData& data, const ProcessGroup&
   }
   return results;
 }
-
-const char* name_of_axis(Axis axis) { return axis == Axis::data ? "data" : "tensor"; }
 
 void add_step(Json& line, const Options& options, const Results& results) {
   const StepResult& step = *results.step;
@@ -203,7 +202,7 @@ Json to_json(const Options& options, const Results& results, const Device& devic
   }
   if (options.has("collectives")) line["carrier"] = word_of(results.carrier);
   for (const CollectiveTime& time : results.collectives) {
-    line["collectives"].push_back({{"axis", name_of_axis(time.axis)},
+    line["collectives"].push_back({{"axis", name_of(time.axis)},
                                    {"bytes", time.bytes},
                                    {"seconds", time.seconds},
                                    {"copy_seconds", time.copy_seconds}});
@@ -236,7 +235,7 @@ void show_collectives(const Results& results) {
   std::vector<std::vector<std::string>> rows = {
       {std::string(word_of(results.carrier)), "bytes", "ms", "GB/s", "x copy", "x exchange"}};
   for (const CollectiveTime& time : results.collectives) {
-    rows.push_back({name_of_axis(time.axis), fmt::format("{}", time.bytes),
+    rows.push_back({name_of(time.axis), fmt::format("{}", time.bytes),
                     fmt::format("{:.3f}", time.seconds * 1e3),
                     fmt::format("{:.2f}", static_cast<double>(time.bytes) / time.seconds * 1e-9),
                     fmt::format("{:.2f}", time.seconds / time.copy_seconds),

@@ -99,7 +99,7 @@ int read_tensor_degree(const po::variables_map& values, const ModelConfig& confi
   const std::int64_t degree = values["tensor"].as<std::int64_t>();
   std::vector<int> legal;
   for (int i = 1; i <= world_size; ++i) {
-    if (world_size % i == 0 && config.num_heads % i == 0 && i <= config.ffn_size) {
+    if (MeshShape::fits(world_size, i) && config.num_heads % i == 0 && i <= config.ffn_size) {
       legal.push_back(i);
     }
   }
@@ -147,7 +147,7 @@ Options read_options(Arguments arguments, int world_size) {
   const auto path = values["data"].as<std::string>();
   ValidationData data = open_data(path, read_format(values["format"].as<std::string>()), length,
                                   model.config.vocab_size);
-  const std::int64_t num_data_ranks = world_size / num_tensor_ranks;
+  const std::int64_t num_data_ranks = MeshShape::of(world_size, num_tensor_ranks).size(Axis::data);
   const std::int64_t share = (data.num_windows() + num_data_ranks - 1) / num_data_ranks;
   const std::int64_t at_once = std::clamp<std::int64_t>(kTokensAtOnce / length, 1, share);
   return {
@@ -261,7 +261,8 @@ int evaluate(const MpiSession& session, Arguments arguments) {
   const bool is_verified = check_before_use(options.use_check, options.model.directory, world);
   const JobThreads threads = agree_on_threads(world);
   const auto device = agree_on_device(session, options.run, threads);
-  const ProcessMesh mesh(world, options.num_tensor_ranks, *device, options.run.collectives);
+  const ProcessMesh mesh(world, MeshShape::of(world.size(), options.num_tensor_ranks), *device,
+                         options.run.collectives);
   const ExecutionContext execution{*device, mesh, dtype_of(options.run.precision)};
   Gpt model(options.model.config, options.shape, 0, execution, InitialWeights::zero);
   BatchFeed feed(*device, options.shape);

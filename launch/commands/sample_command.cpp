@@ -113,8 +113,8 @@ Options read_options(Arguments arguments) {
 /// As many ranks as can share one model. The others hold copies and say the same.
 int tensor_degree(const ModelConfig& config, int world_size) {
   int degree = std::gcd(world_size, static_cast<int>(config.num_heads));
-  while (config.num_heads % degree != 0 || world_size % degree != 0 || degree > config.ffn_size ||
-         degree > config.vocab_size) {
+  while (config.num_heads % degree != 0 || !MeshShape::fits(world_size, degree) ||
+         degree > config.ffn_size || degree > config.vocab_size) {
     --degree;
   }
   return degree;
@@ -160,8 +160,8 @@ int sample(const MpiSession& session, Arguments arguments) {
   const JobThreads threads = agree_on_threads(world);
   const ModelConfig& config = options.model.config;
   const auto device = agree_on_device(session, options.run, threads);
-  const ProcessMesh mesh(world, tensor_degree(config, world.size()), *device,
-                         options.run.collectives);
+  const ProcessMesh mesh(world, MeshShape::of(world.size(), tensor_degree(config, world.size())),
+                         *device, options.run.collectives);
   const auto most = static_cast<std::int64_t>(options.prompt.size()) + options.num_tokens;
   NextToken next(config, std::min(most, config.max_sequence_length),
                  {*device, mesh, dtype_of(options.run.precision)});

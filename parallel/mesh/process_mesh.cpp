@@ -6,23 +6,20 @@
 
 namespace redspine {
 
-ProcessMesh::AxisRanks ProcessMesh::make_axis(ProcessGroup group, Device& device,
-                                              CollectiveBackend chosen) {
-  auto communicator = make_communicator(group, device, chosen);
-  return {std::move(group), std::move(communicator)};
+ProcessMesh::ProcessMesh(const ProcessGroup& world, const MeshShape& shape, Device& device,
+                         CollectiveBackend collectives)
+    : world_(world) {
+  assert(shape.num_ranks() == world.size());
+  const CollectiveBackend chosen = choose_collective_backend(world, device, collectives);
+  for (const Axis axis : kAxes) {
+    ProcessGroup group = world.split(shape.first_along(world.rank(), axis));
+    auto communicator = make_communicator(group, device, chosen);
+    axes_.emplace(axis, AxisRanks{std::move(group), std::move(communicator)});
+  }
 }
 
-ProcessMesh::ProcessMesh(const ProcessGroup& world, int tensor_size, Device& device,
-                         CollectiveBackend collectives)
-    : world_(world), axes_([&]() -> decltype(axes_) {
-        assert(world.size() % tensor_size == 0);
-        const CollectiveBackend chosen = choose_collective_backend(world, device, collectives);
-        return {make_axis(world.split(world.rank() % tensor_size), device, chosen),
-                make_axis(world.split(world.rank() / tensor_size), device, chosen)};
-      }()) {}
-
 void ProcessMesh::begin_step(std::int64_t step) const {
-  for (const AxisRanks& axis : axes_) axis.communicator->begin_step(step);
+  for (const auto& [axis, ranks] : axes_) ranks.communicator->begin_step(step);
 }
 
 }  // namespace redspine

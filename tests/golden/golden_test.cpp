@@ -50,7 +50,7 @@ class Golden : public ::testing::TestWithParam<std::string> {
   Golden()
       : golden_(read_golden_case(GetParam())),
         device_(make_test_device()),
-        mesh_(world(), world().size(), *device_),
+        mesh_(world(), MeshShape::of(world().size(), world().size()), *device_),
         gpt_(golden_.model, {golden_.batch_size, golden_.sequence_length}, 1, {*device_, mesh_}),
         reducer_(*device_, mesh_, gpt_.parameters().buckets(), 1),
         tokens_BT_(*device_, DType::i32, {golden_.batch_size, golden_.sequence_length}),

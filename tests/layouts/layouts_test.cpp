@@ -233,9 +233,9 @@ TEST(Layouts, TrainAsOneRankDoes) {
       EXPECT_LT(reference->steps.back().loss, reference->steps.front().loss - 0.1);
     }
     for (int tensor = 1; tensor <= world().size() && tensor <= 4; ++tensor) {
-      const int num_data = world().size() / tensor;
-      if (world().size() % tensor != 0 || num_data > 4 || kGlobalBatch % num_data != 0 ||
-          variant.model.num_heads % tensor != 0) {
+      if (!MeshShape::fits(world().size(), tensor)) continue;
+      const int num_data = MeshShape::of(world().size(), tensor).size(Axis::data);
+      if (num_data > 4 || kGlobalBatch % num_data != 0 || variant.model.num_heads % tensor != 0) {
         continue;
       }
       SCOPED_TRACE(fmt::format("{}: tensor {} x data {}", variant.name, tensor, num_data));

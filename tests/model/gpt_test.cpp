@@ -23,7 +23,7 @@ class GptCase {
  public:
   explicit GptCase(const ModelConfig& config, std::uint64_t seed = 7)
       : device(make_test_device()),
-        mesh(world(), world().size(), *device),
+        mesh(world(), MeshShape::of(world().size(), world().size()), *device),
         model(config, {kBatch, kLength}, seed, {*device, mesh}),
         reducer(*device, mesh, model.parameters().buckets(), 1),
         tokens(to_device(*device, ids(config, 1), {kBatch, kLength})),

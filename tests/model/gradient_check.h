@@ -28,7 +28,9 @@ constexpr double kTolerance = 1e-3;
 
 /// Where a layer is tested: a device, and every rank of the world on the tensor axis.
 struct Bench {
-  Bench() : device(make_test_device()), mesh(world(), world().size(), *device) {}
+  Bench()
+      : device(make_test_device()),
+        mesh(world(), MeshShape::of(world().size(), world().size()), *device) {}
   ExecutionContext execution() { return {*device, mesh}; }
 
   std::unique_ptr<Device> device;

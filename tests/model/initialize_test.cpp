@@ -26,7 +26,7 @@ ModelConfig config_of(Family family) {
 /// The weights of a new model over the ranks of `group`, put together.
 WholeTensors weights_of(const ModelConfig& config, std::uint64_t seed, const ProcessGroup& group) {
   const auto device = make_cpu_device(1);
-  const ProcessMesh mesh(group, group.size(), *device);
+  const ProcessMesh mesh(group, MeshShape::of(group.size(), group.size()), *device);
   Gpt model(config, {.num_sequences = 1, .sequence_length = 4}, seed, {*device, mesh});
   return gather(model.parameters(), &Parameter::value, mesh.group(Axis::tensor), *device);
 }

@@ -141,5 +141,35 @@ TEST(HeadPartition, LetsARankReadTwoHeadsThatItsNeighboursOwn) {
   EXPECT_EQ(last.owned_kv_heads.size(), 0);
 }
 
+TEST(Partition, OfAllPartsIsEachOfThem) {
+  const std::vector<Range> all = partition(257, 4);
+  ASSERT_EQ(all.size(), 4U);
+  for (int index = 0; index < 4; ++index) {
+    EXPECT_EQ(all[static_cast<std::size_t>(index)], partition(257, 4, index));
+  }
+}
+
+TEST(Partition, OfARangeLiesInIt) {
+  EXPECT_EQ(part_of({10, 17}, 2, 0), (Range{10, 14}));
+  EXPECT_EQ(part_of({10, 17}, 2, 1), (Range{14, 17}));
+  EXPECT_EQ(part_of({10, 10}, 3, 1), (Range{10, 10}));
+}
+
+TEST(Partition, PartsOfSharesTogetherHaveNoMoreThanWasAskedFor) {
+  constexpr std::int64_t kMost = 20;
+  for (const std::vector<Range>& shares : std::vector<std::vector<Range>>{
+           {{0, 1}}, {{0, 100}, {100, 100}, {100, 101}}, {{0, 33}, {33, 66}, {66, 99}}}) {
+    const std::int64_t count = shares.back().end;
+    const int num_parts = num_parts_of_shares(count, shares.size(), kMost);
+    EXPECT_GE(num_parts, 1);
+    for (int p = 0; p < num_parts; ++p) {
+      std::int64_t together = 0;
+      for (const Range& share : shares) together += part_of(share, num_parts, p).size();
+      EXPECT_LE(together, kMost);
+    }
+  }
+  EXPECT_EQ(num_parts_of_shares(0, 3, kMost), 0);
+}
+
 }  // namespace
 }  // namespace redspine

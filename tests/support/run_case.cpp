@@ -52,7 +52,7 @@ Config run_config(const RunFiles& files, Family family) {
   return config;
 }
 
-int tensor_degree() { return world().size() % 2 == 0 ? 2 : 1; }
+int tensor_degree() { return MeshShape::fits(world().size(), 2) ? 2 : 1; }
 
 RunCase::RunCase(const Config& run_config, const ProcessGroup& ranks,
                  const TrainingProgress& progress)

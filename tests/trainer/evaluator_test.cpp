@@ -18,7 +18,7 @@ struct Sums {
 Sums sums_one_by_one(const Config& config, const ValidationData& data, std::int64_t num_windows) {
   const auto device = make_test_device();
   const ProcessGroup alone = world().split(world().rank());
-  const ProcessMesh mesh(alone, 1, *device);
+  const ProcessMesh mesh(alone, MeshShape::of(1, 1), *device);
   const MicroBatchShape shape{.num_sequences = 1, .sequence_length = config.batch.sequence_length};
   Gpt model(config.model, shape, config.run.seed, {*device, mesh});
   BatchFeed feed(*device, shape);
@@ -54,12 +54,12 @@ TEST_F(Evaluation, CountsEachTokenOnceForAnyLayoutAndMicroBatch) {
   const Sums expected = sums_one_by_one(config, data, data.num_windows());
   EXPECT_EQ(expected.tokens, data.num_tokens());
   for (int tensor = 1; tensor <= world().size(); ++tensor) {
-    if (world().size() % tensor != 0) continue;
+    if (!MeshShape::fits(world().size(), tensor)) continue;
     for (const std::int64_t micro_batch : {1, 2, 3, 5, 40}) {
       SCOPED_TRACE(::testing::Message() << "tensor " << tensor << ", micro-batch " << micro_batch);
       config.parallel.tensor = tensor;
       config.batch.micro_batch_size = micro_batch;
-      config.batch.global_batch_size = micro_batch * world().size() / tensor;
+      config.batch.global_batch_size = micro_batch * config.num_data_ranks(world().size());
       RunCase run(config);
       const std::optional<ValidationReport> report = run.trainer.evaluate();
       EXPECT_EQ(report.has_value(), true);

@@ -47,7 +47,7 @@ std::vector<float> expected_logits(const ModelConfig& config, std::span<const st
 
 TEST(NextToken, LogitsAreThoseOfTheWholeModelForTheLastTokensOfTheContext) {
   const auto device = make_cpu_device(1);
-  const ProcessMesh mesh(world(), world().size(), *device);
+  const ProcessMesh mesh(world(), MeshShape::of(world().size(), world().size()), *device);
   const ProcessGroup self = world().split(world().rank());
   const ProcessMesh self_mesh(self, 1, *device);
   constexpr std::uint64_t kSeed = 5;

@@ -27,7 +27,7 @@ class WrittenOut {
   WrittenOut(const Config& run_config, const ProcessGroup& alone)
       : config(run_config),
         device(make_test_device()),
-        mesh(alone, 1, *device),
+        mesh(alone, MeshShape::of(1, 1), *device),
         shape{config.batch.global_batch_size, config.batch.sequence_length},
         data(config.data, {.sequence_length = shape.sequence_length,
                            .vocab_size = config.model.vocab_size,

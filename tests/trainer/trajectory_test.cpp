@@ -118,7 +118,7 @@ TEST_P(Trajectory, DoesNotDependOnTheLogInterval) {
 TEST_P(Trajectory, DoesNotDependOnTheMicroBatchSize) {
   config.batch.micro_batch_size = 1;
   const Result one = run(config);
-  config.batch.micro_batch_size = 8 / (world().size() / tensor_degree());
+  config.batch.micro_batch_size = 8 / config.num_data_ranks(world().size());
   const Result whole = run(config);
   for (std::size_t i = 0; i < one.lines.size(); ++i) {
     const auto& a = one.lines[i];

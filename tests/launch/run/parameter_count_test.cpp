@@ -11,7 +11,8 @@ namespace {
 
 std::int64_t num_held(const ModelConfig& config, int num_ranks) {
   const std::unique_ptr<Device> device = make_cpu_device(1);
-  const ProcessMesh mesh(testing::world(), num_ranks, *device);
+  const ProcessMesh mesh(testing::world(), MeshShape::of(testing::world().size(), num_ranks),
+                         *device);
   Gpt model(config, {.num_sequences = 1, .sequence_length = 4}, 1, {*device, mesh});
   std::int64_t count = 0;
   for (const Parameter& parameter : model.parameters().parameters()) {

@@ -13,7 +13,7 @@ using Floats = std::vector<float>;
 std::vector<int> tensor_degrees() {
   std::vector<int> degrees;
   for (int tensor = 1; tensor <= world().size(); ++tensor) {
-    if (world().size() % tensor == 0) degrees.push_back(tensor);
+    if (MeshShape::fits(world().size(), tensor)) degrees.push_back(tensor);
   }
   return degrees;
 }
@@ -25,7 +25,7 @@ void fill(const TensorView& view, float value) {
 TEST(GradientReducer, AddsUpOverDataRanksAtTheLastMicroBatchOnly) {
   const auto device = make_cpu_device(1);
   for (const int tensor : tensor_degrees()) {
-    const ProcessMesh mesh(world(), tensor, *device);
+    const ProcessMesh mesh(world(), MeshShape::of(world().size(), tensor), *device);
     const Tensor gradients(*device, DType::f32, {12});
     const TensorView first = gradients.view().slice(0, 8);
     const TensorView second = gradients.view().slice(8, 4);
@@ -56,7 +56,7 @@ TEST(GradientReducer, AddsUpOverDataRanksAtTheLastMicroBatchOnly) {
 
 TEST(GradientReducer, ABucketIsAddedUpWhileOthersAreNotYetReady) {
   const auto device = make_cpu_device(1);
-  const ProcessMesh mesh(world(), 1, *device);
+  const ProcessMesh mesh(world(), MeshShape::of(world().size(), 1), *device);
   const Tensor gradients(*device, DType::f32, {2});
   GradientReducer reducer(*device, mesh,
                           {{.gradients = gradients.view().slice(0, 1), .shared = {}},
@@ -77,8 +77,8 @@ TEST(GradientReducer, AddsUpSharedRowsOverTheTensorAxis) {
   const auto device = make_cpu_device(1);
   constexpr std::int64_t kCols = 3;
   for (const int tensor : tensor_degrees()) {
-    const ProcessMesh mesh(world(), tensor, *device);
-    const int num_data = world().size() / tensor;
+    const ProcessMesh mesh(world(), MeshShape::of(world().size(), tensor), *device);
+    const int num_data = mesh.group(Axis::data).size();
     const int rank = mesh.group(Axis::tensor).rank();
     const Tensor gradients(*device, DType::f32, {4 * kCols});
     const TensorView alone = gradients.view().slice(0, 2 * kCols);

@@ -15,8 +15,8 @@ std::vector<std::string> members_of(const ProcessGroup& group) {
 TEST(ProcessMesh, TensorRanksAreNeighboursAndDataRanksAStrideApart) {
   const auto device = make_cpu_device(1);
   for (int tensor = 1; tensor <= world().size(); ++tensor) {
-    if (world().size() % tensor != 0) continue;
-    const ProcessMesh mesh(world(), tensor, *device);
+    if (!MeshShape::fits(world().size(), tensor)) continue;
+    const ProcessMesh mesh(world(), MeshShape::of(world().size(), tensor), *device);
     EXPECT_EQ(&mesh.world(), &world());
     EXPECT_EQ(mesh.group(Axis::tensor).size(), tensor);
     EXPECT_EQ(mesh.group(Axis::data).size(), world().size() / tensor);
@@ -40,9 +40,9 @@ TEST(ProcessMesh, TensorRanksAreNeighboursAndDataRanksAStrideApart) {
 TEST(ProcessMesh, CommunicatorsReachTheRanksOfTheirAxisOnly) {
   const auto device = make_cpu_device(1);
   for (int tensor = 1; tensor <= world().size(); ++tensor) {
-    if (world().size() % tensor != 0) continue;
-    const ProcessMesh mesh(world(), tensor, *device);
-    for (const Axis axis : {Axis::data, Axis::tensor}) {
+    if (!MeshShape::fits(world().size(), tensor)) continue;
+    const ProcessMesh mesh(world(), MeshShape::of(world().size(), tensor), *device);
+    for (const Axis axis : kAxes) {
       const ProcessGroup& group = mesh.group(axis);
       EXPECT_EQ(mesh.along(axis).rank(), group.rank());
       EXPECT_EQ(mesh.along(axis).size(), group.size());

@@ -26,7 +26,7 @@ void write_logits(const std::string& directory, const ProcessGroup& world) {
   const auto length = static_cast<std::int64_t>(tokens.size());
   const ModelConfig config = read_model_config(directory);
   const auto device = make_cpu_device(1);
-  const ProcessMesh mesh(world, 1, *device);
+  const ProcessMesh mesh(world, MeshShape::of(world.size(), 1), *device);
   Gpt model(config, {.num_sequences = 1, .sequence_length = length}, 0, {*device, mesh},
             InitialWeights::zero);
   load_weights(directory, config, {.store = model.parameters(), .device = *device});

@@ -26,8 +26,8 @@ class SaverTest : public ::testing::Test {
 
   Config config() const {
     const int num_tensor = world().size() > 1 ? 2 : 1;
-    return training_config(stored_models()[0].second, folder_, world().size() / num_tensor,
-                           num_tensor);
+    return training_config(stored_models()[0].second, folder_,
+                           MeshShape::of(world().size(), num_tensor).size(Axis::data), num_tensor);
   }
   CheckpointSaver saver(SaveMode mode) {
     return make_saver(*trainer_, config().model, folder_, *device_, mode);
