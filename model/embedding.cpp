@@ -1,6 +1,7 @@
 #include "model/embedding.h"
 
 #include "model/linear.h"
+#include "parallel/mesh/tensor_parallel.h"
 
 namespace redspine {
 
@@ -46,7 +47,7 @@ void TokenEmbedding::forward(TensorView out_BTD, ConstTensorView tokens_BT,
                      .position = value_or_none(has_position ? position_ : nullptr),
                      .tokens = tokens_BT,
                      .first_row = rows_.begin});
-  execution_.all_reduce_over_tensor(out_BTD, ReduceOp::sum);
+  reduce_from_tensor_region(execution_.device, execution_.mesh, out_BTD);
   drop(execution_.device, out_BTD, dropout);
 }
 

@@ -17,13 +17,6 @@ struct ExecutionContext {
   TensorRank tensor_rank() const {
     return {.num_ranks = tensor_axis().size(), .rank = tensor_axis().rank()};
   }
-
-  /// Reduces `x` over the tensor axis and makes the compute stream wait for the result.
-  void all_reduce_over_tensor(TensorView x, ReduceOp op) const {
-    device.order(Stream::compute, Stream::activations);
-    tensor_axis().all_reduce(x, op, Stream::activations);
-    device.order(Stream::activations, Stream::compute);
-  }
 };
 
 /// Where dropout is applied in a model, to give each place its own random numbers.

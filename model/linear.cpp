@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "parallel/mesh/tensor_parallel.h"
+
 namespace redspine {
 namespace {
 
@@ -101,10 +103,9 @@ void ColumnLinear::forward_gelu(const GeluOutput& out, ConstTensorView x_ND) con
 void ColumnLinear::backward(TensorView dx_ND, ConstTensorView dout_No, ConstTensorView x_ND) const {
   Device& device = execution_.device;
   ops::run(device, Matmul{.out = dx_ND, .a = dout_No, .b = weight_.value});
-  device.order(Stream::compute, Stream::activations);
-  execution_.tensor_axis().all_reduce(dx_ND, ReduceOp::sum, Stream::activations);
-  add_weight_gradients(device, weight_, bias_, dout_No, x_ND);
-  device.order(Stream::activations, Stream::compute);
+  copy_to_tensor_region_backward(device, execution_.mesh, dx_ND, [&] {
+    add_weight_gradients(device, weight_, bias_, dout_No, x_ND);
+  });
 }
 
 RowLinear::RowLinear(ExecutionContext execution, ParameterStore& store, const LinearSpec& spec)
@@ -120,7 +121,7 @@ void RowLinear::forward(TensorView out_ND, ConstTensorView x_Ni) const {
                                      .b = weight_.value,
                                      .transpose_b = Transpose::yes,
                                      .bias = value_or_none(has_bias ? bias_ : nullptr)});
-  execution_.all_reduce_over_tensor(out_ND, ReduceOp::sum);
+  reduce_from_tensor_region(execution_.device, execution_.mesh, out_ND);
 }
 
 void RowLinear::backward(TensorView dx_Ni, ConstTensorView dout_ND, ConstTensorView x_Ni) const {

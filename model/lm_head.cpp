@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "parallel/mesh/tensor_parallel.h"
+
 namespace redspine {
 namespace {
 
@@ -68,13 +70,13 @@ LmHead::Chunk LmHead::forward_chunk(ConstTensorView x_CD, ConstTensorView target
   Device& device = execution_.device;
   logits(chunk.logits_Cv, x_CD);
   ops::run(device, RowMax{.max = chunk.max_C, .logits = chunk.logits_Cv});
-  execution_.all_reduce_over_tensor(chunk.max_C, ReduceOp::max);
+  all_reduce_in_tensor_region(device, execution_.mesh, chunk.max_C, ReduceOp::max);
   ops::run(device, CrossEntropySums{.sums = chunk.sums_2C,
                                     .logits = chunk.logits_Cv,
                                     .max = chunk.max_C,
                                     .targets = targets_C,
                                     .first_column = columns_.begin});
-  execution_.all_reduce_over_tensor(chunk.sums_2C, ReduceOp::sum);
+  all_reduce_in_tensor_region(device, execution_.mesh, chunk.sums_2C, ReduceOp::sum);
   ops::run(device,
            CrossEntropyLoss{.loss = loss_sum_, .sums = chunk.sums_2C, .targets = targets_C});
   return chunk;
@@ -107,7 +109,7 @@ void LmHead::forward_backward(TensorView dx_ND, ConstTensorView x_ND, ConstTenso
                                     .x = chunk.x_CD,
                                     .update = weight_.take_update()});
   }
-  execution_.all_reduce_over_tensor(dx_ND, ReduceOp::sum);
+  copy_to_tensor_region_backward(device, execution_.mesh, dx_ND);
 }
 
 double LmHead::take_loss_sum() {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "parallel/mesh/tensor_parallel.h"
+
 namespace redspine {
 
 GradientReducer::GradientReducer(Device& device, const ProcessMesh& mesh,
@@ -43,9 +45,7 @@ void GradientReducer::add_shared_rows(const SharedRows& shared) {
   const TensorView local = global.slice(shared.rows.begin, shared.rows.size());
   device_.zero(global);
   device_.copy(local, shared.gradient);
-  device_.order(Stream::compute, Stream::activations);
-  mesh_.along(Axis::tensor).all_reduce(global, ReduceOp::sum, Stream::activations);
-  device_.order(Stream::activations, Stream::compute);
+  all_reduce_in_tensor_region(device_, mesh_, global, ReduceOp::sum);
   device_.copy(shared.gradient, local);
 }
 
