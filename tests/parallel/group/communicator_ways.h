@@ -43,6 +43,14 @@ class CommunicatorOn : public ::testing::TestWithParam<Way> {
   std::unique_ptr<Device> device = GetParam().make_device();
   std::unique_ptr<Communicator> communicator = make_communicator(
       world(), *device, choose_collective_backend(world(), *device, GetParam().collectives));
+
+  /// Runs `call(stream)` between the compute stream's work before and after it.
+  template <class Call>
+  void on(Stream stream, const Call& call) {
+    device->order(Stream::compute, stream);
+    call(stream);
+    device->order(stream, Stream::compute);
+  }
 };
 
 /// Small whole numbers, so that every sum is exact.
@@ -69,6 +77,15 @@ inline std::vector<float> reduced(std::size_t count, int salt, ReduceOp op) {
 inline Tensor tensor_of(Device& device, std::size_t count, int salt) {
   return to_device(device, values_of(world().rank(), count, salt),
                    {static_cast<std::int64_t>(count)});
+}
+
+/// Of each rank.
+using Shares = std::vector<Range>;
+
+/// The elements of a range.
+template <class T>
+std::vector<T> slice_of(const std::vector<T>& values, const Range& range) {
+  return {values.begin() + range.begin, values.begin() + range.end};
 }
 
 }  // namespace redspine::testing
