@@ -20,7 +20,7 @@ if(REDSPINE_PORTABLE)
   set(CPACK_PACKAGE_DESCRIPTION
     "Redspine trains GPT-style transformers on many machines, by data and tensor parallelism over MPI.
 It reads one YAML file per run, and its checkpoints are those of Hugging Face transformers.
-It needs a processor with AVX2, and uses AVX-512 where there is it.")
+It needs a processor with AVX2, and uses AVX-512 where the processor has it.")
   set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
   set(CPACK_DEBIAN_PACKAGE_SECTION science)
   # dpkg-shlibdeps finds the libraries; mpirun, and orted, which a rank alone starts, are programs.

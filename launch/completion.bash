@@ -12,7 +12,7 @@ _redspine() {
     2:checkpoint) words=$(_redspine_listed "$program" checkpoint) ;;
     *)
       [[ $current == -* ]] || return # a file, or what only the user knows
-      words=$("$program" "${COMP_WORDS[1]}" --help 2>/dev/null | grep -oE -e '--[a-z][a-z-]*')
+      words=$("$program" "${COMP_WORDS[1]}" --help 2>/dev/null | grep -oE -e '--[a-z][a-z-]*' | sort -u)
       ;;
   esac
   mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")
