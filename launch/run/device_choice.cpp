@@ -7,6 +7,7 @@
 
 #include "launch/config/fields.h"
 #include "launch/config/scalars.h"
+#include "launch/job/agree.h"
 #include "parallel/group/communicator.h"
 #include "parallel/mesh/choose_communicator.h"
 #include "tensor/cpu_kernel_choice.h"
@@ -84,8 +85,8 @@ std::unique_ptr<Device> agree_on_device_by(const MpiSession& session, const RunC
   const ProcessGroup& world = session.world();
   // Ranks that hold the same parameters keep the same bits, so on the CPU all compute by the
   // kernels that every one of them can run.
-  const std::vector<std::string> of_ranks = world.all_gather(agree_on(cpu_kernels));
-  const std::string kernels = agree_on([&] { return cpu_kernels_in_common(of_ranks); });
+  const std::vector<std::string> of_ranks = world.all_gather(agree(world, cpu_kernels));
+  const std::string kernels = agree(world, [&] { return cpu_kernels_in_common(of_ranks); });
   auto device = agree_on([&] { return make_device(session, run, {threads.of(world), kernels}); });
   agree_on([&] { return choose_collective_backend(world, *device, run.collectives); });
   return device;

@@ -25,6 +25,7 @@ if [ ! -x "$root/usr/bin/apt-get" ]; then
   echo "127.0.0.1 localhost" >"$root/etc/hosts"
 fi
 mount -t proc proc "$root/proc"
+mount -t sysfs -o ro sysfs "$root/sys"
 mount --rbind /dev "$root/dev"
 mount -t tmpfs tmpfs "$root/dev/shm"
 mount -t tmpfs tmpfs "$root/tmp"
