@@ -4,32 +4,13 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "tests/support/bad_paths.h"
 #include "tests/support/refusal.h"
 
 namespace redspine::testing {
 namespace {
 
 namespace fs = std::filesystem;
-
-struct BadPath {
-  std::string path;
-  std::string cause;
-};
-
-const std::vector<BadPath>& bad_paths() {
-  static const std::vector<BadPath> kAll = {
-      {"closed/x", "Permission denied"},
-      {"loop/x", "Too many levels of symbolic links"},
-      {std::string(300, 'x'), "File name too long"},
-  };
-  return kAll;
-}
-
-void make_obstacles(const Scene& scene) {
-  fs::create_directories(scene.path("closed"));
-  fs::permissions(scene.path("closed"), fs::perms::none);
-  fs::create_symlink("loop", scene.path("loop"));
-}
 
 /// `part` of the configuration is replaced by `by`, with the path for {0}; so is `line`, which is
 /// told, with the cause for {1}.
@@ -39,7 +20,7 @@ void expect_all_refused(const char* part, const char* by, const char* line) {
     expect_refused({.name = "",
                     .make =
                         [&](const Scene& scene) {
-                          make_obstacles(scene);
+                          make_obstacles(scene.folder());
                           scene.edit(part, fmt::format(fmt::runtime(by), bad.path));
                         },
                     .lines = {fmt::format(fmt::runtime(line), bad.path, bad.cause)},
@@ -56,7 +37,7 @@ TEST(BadPath, OfAGlobIsRefusedAtItsKey) {
   expect_refused({.name = "",
                   .make =
                       [](const Scene& scene) {
-                        make_obstacles(scene);
+                        make_obstacles(scene.folder());
                         scene.edit("path: validation.u16", "path: c*/*");
                       },
                   .lines = {"config.yaml:14:23: data.validation[0].path: c*/*: a folder on the way "
@@ -80,7 +61,7 @@ TEST(BadPath, OfTheConfigurationIsRefusedWithItsCause) {
   expect_refused({.name = "",
                   .make =
                       [](const Scene& scene) {
-                        make_obstacles(scene);
+                        make_obstacles(scene.folder());
                         fs::remove(scene.path("config.yaml"));
                         fs::create_symlink("closed/config.yaml", scene.path("config.yaml"));
                       },

@@ -7,6 +7,7 @@
 
 #include <filesystem>
 
+#include "tests/support/bad_paths.h"
 #include "tests/support/command_line.h"
 #include "tests/support/job.h"
 
@@ -15,33 +16,19 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct BadPath {
-  std::string path;
-  std::string cause;
-};
-
 class BadPaths : public ::testing::Test {
  protected:
-  BadPaths() {
-    fs::create_directories(run_.path("closed"));
-    fs::permissions(run_.path("closed"), fs::perms::none);
-    fs::create_symlink("loop", run_.path("loop"));
-  }
+  BadPaths() { make_obstacles(run_.path("")); }
   ~BadPaths() override { fs::permissions(run_.path("closed"), fs::perms::all); }
-
-  std::vector<BadPath> bad_paths() const {
-    return {{"DIR/closed/x", "Permission denied"},
-            {"DIR/loop/x", "Too many levels of symbolic links"},
-            {"DIR/" + std::string(300, 'x'), "File name too long"},
-            {"DIR/caf\xe9", "has the byte 0xe9 at "}};
-  }
 
   /// Runs the command with each of the paths for PATH; DIR is the run's folder.
   void expect_refused(const std::string& words) const {
-    for (const BadPath& bad : bad_paths()) {
+    std::vector<BadPath> paths = bad_paths();
+    paths.push_back({"caf\xe9", "has the byte 0xe9 at "});
+    for (const BadPath& bad : paths) {
       SCOPED_TRACE(words + " with " + bad.cause);
       const std::string command =
-          replace_all(replace_all(words, "PATH", bad.path), "DIR", run_.path(""));
+          replace_all(replace_all(words, "PATH", "DIR/" + bad.path), "DIR", run_.path(""));
       const Result result = shell(unprivileged(REDSPINE_BINARY " " + command));
       EXPECT_EQ(result.exit_code, 2) << result.output;
       EXPECT_EQ(count(result.output, bad.cause), 1) << result.output;

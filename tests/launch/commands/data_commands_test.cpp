@@ -6,8 +6,6 @@
 #include <sys/resource.h>
 
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
 #include "tests/support/command_line.h"
 
@@ -16,28 +14,16 @@ namespace {
 
 class DataCommands : public ::testing::Test {
  protected:
-  void SetUp() override {
-    folder_ = std::filesystem::path(::testing::TempDir()) /
-              fmt::format("data_commands_{}",
-                          ::testing::UnitTest::GetInstance()->current_test_info()->name());
-    std::filesystem::remove_all(folder_);
-    std::filesystem::create_directories(folder_);
+  DataCommands() {
     std::string text;
     for (int i = 0; i < 400; ++i) {
       text += fmt::format("This is document {}, which is of no use.\n\n", i);
     }
     write("text", text);
   }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
-  std::string path(const std::string& name) const { return (folder_ / name).string(); }
-  void write(const std::string& name, const std::string& text) const {
-    std::ofstream(path(name), std::ios::binary) << text;
-  }
-  std::string read(const std::string& name) const {
-    std::ifstream stream(path(name), std::ios::binary);
-    return {std::istreambuf_iterator<char>(stream), {}};
-  }
+  std::string path(const std::string& name) const { return scratch_ / name; }
+  void write(const std::string& name, const std::string& text) const { scratch_.write(name, text); }
+  std::string read(const std::string& name) const { return read_file(path(name)); }
 
   /// Tokens of bytes, blended from two files, and a run of three steps on them.
   std::string write_run() const {
@@ -52,12 +38,12 @@ batch: {{global_batch_size: 4, micro_batch_size: 2}}
 schedule: {{warmup_steps: 0}}
 train: {{steps: 3}}
 )",
-                                  folder_.string()));
+                                  scratch_.folder()));
     return path("run.yaml");
   }
 
  private:
-  std::filesystem::path folder_;
+  Scratch scratch_;
 };
 
 TEST_F(DataCommands, TraceShowsTheBatchThatTrainingRead) {

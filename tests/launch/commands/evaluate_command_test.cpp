@@ -104,8 +104,7 @@ TEST(EvaluateCommand, SaysWhyItDoesNotKnowTheBytes) {
   std::filesystem::copy(trained("last"), copy);
   const std::string words =
       fmt::format("evaluate --no-verify --checkpoint {} --data {}", copy, trained("tokens"));
-  std::ifstream file(copy + "/training.json");
-  std::string record{std::istreambuf_iterator<char>(file), {}};
+  std::string record = read_file(copy + "/training.json");
   const std::string empty = R"("data.tokenizer": "\"\"")";
   ASSERT_NE(record.find(empty), std::string::npos);
   record.replace(record.find(empty), empty.size(), R"("data.tokenizer": "\"gone.json\"")");
