@@ -64,7 +64,7 @@ std::string one_of(const std::vector<RopeScaling>& kinds) {
 
 // A key that would do nothing was given in the belief that it does something. original_length is
 // left out: it says how long the model was, also where nothing asks.
-void refuse_idle_rope_keys(ConfigProblems& problems, const ModelConfig& model) {
+void reject_idle_rope_keys(ConfigProblems& problems, const ModelConfig& model) {
   using enum RopeScaling;
   const RopeConfig& rope = model.rope;
   const RopeConfig unset;
@@ -83,7 +83,7 @@ void refuse_idle_rope_keys(ConfigProblems& problems, const ModelConfig& model) {
       {"model.rope.low_freq_factor", rope.low_freq_factor, unset.low_freq_factor, {llama3}},
       {"model.rope.high_freq_factor", rope.high_freq_factor, unset.high_freq_factor, {llama3}},
   };
-  const auto refuse = [&](const char* key, double value, const std::string& unset_text,
+  const auto reject = [&](const char* key, double value, const std::string& unset_text,
                           const std::vector<RopeScaling>& kinds) {
     problems.add(key,
                  turns ? fmt::format("is {} but model.rope.scaling is {}, so it would do nothing; "
@@ -97,11 +97,11 @@ void refuse_idle_rope_keys(ConfigProblems& problems, const ModelConfig& model) {
     const bool counts =
         turns && std::find(key.kinds.begin(), key.kinds.end(), rope.scaling) != key.kinds.end();
     if (!counts && key.value != key.unset) {
-      refuse(key.key, key.value, fmt::format("{}", key.unset), key.kinds);
+      reject(key.key, key.value, fmt::format("{}", key.unset), key.kinds);
     }
   }
   if (rope.attention_factor && !(turns && rope.scaling == yarn)) {
-    refuse("model.rope.attention_factor", *rope.attention_factor, "none", {yarn});
+    reject("model.rope.attention_factor", *rope.attention_factor, "none", {yarn});
   }
 }
 
@@ -161,7 +161,7 @@ void ModelConfig::validate(ConfigProblems& problems) const {
         fmt::format("is {}, which does not divide model.num_heads ({})", num_kv_heads, num_heads));
   }
   validate_rope(problems, rope);
-  refuse_idle_rope_keys(problems, *this);
+  reject_idle_rope_keys(problems, *this);
 }
 
 std::int64_t default_ffn_size(Family family, std::int64_t hidden_size) {

@@ -27,7 +27,7 @@ std::ptrdiff_t check_slice(const Shape& shape, DType dtype, std::int64_t begin,
 
 }  // namespace
 
-void detail::refuse_elements(DType held, DType wanted, const Shape& shape) {
+void detail::reject_elements(DType held, DType wanted, const Shape& shape) {
   throw Error(fmt::format("a tensor {} in {} was given to what computes in {} on the CPU",
                           shape.to_string(), name_of(held), name_of(wanted)));
 }

@@ -73,7 +73,7 @@ class Shape {
 namespace detail {
 
 /// Throws Error: elements of `held` are not `wanted`.
-[[noreturn]] void refuse_elements(DType held, DType wanted, const Shape& shape);
+[[noreturn]] void reject_elements(DType held, DType wanted, const Shape& shape);
 
 /// What both kinds of view share; `Pointer` is `void*` or `const void*`.
 template <class Pointer>
@@ -112,7 +112,7 @@ class ConstTensorView : public detail::BasicView<const void*> {
   /// The elements; Error where T is not their type, as in a kernel of the CPU that is given bf16.
   template <class T>
   const T* data() const {
-    if (dtype_ != DTypeOf<T>::kValue) detail::refuse_elements(dtype_, DTypeOf<T>::kValue, shape_);
+    if (dtype_ != DTypeOf<T>::kValue) detail::reject_elements(dtype_, DTypeOf<T>::kValue, shape_);
     return static_cast<const T*>(data_);
   }
   /// The same elements under another shape of equal count.
@@ -127,7 +127,7 @@ class TensorView : public detail::BasicView<void*> {
 
   template <class T>
   T* data() const {
-    if (dtype_ != DTypeOf<T>::kValue) detail::refuse_elements(dtype_, DTypeOf<T>::kValue, shape_);
+    if (dtype_ != DTypeOf<T>::kValue) detail::reject_elements(dtype_, DTypeOf<T>::kValue, shape_);
     return static_cast<T*>(data_);
   }
   TensorView reshape(Shape shape) const;

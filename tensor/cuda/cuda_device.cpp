@@ -45,7 +45,7 @@ std::string version_text(int version) {
   return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
 }
 
-[[noreturn]] void refuse(const std::string& reason) {
+[[noreturn]] void reject(const std::string& reason) {
   throw ConfigError("run.device",
                     fmt::format("cuda cannot be used: {}; legal here: auto, cpu", reason));
 }
@@ -219,11 +219,11 @@ cudaStream_t cuda_stream(Device& device, Stream stream) {
 std::unique_ptr<Device> make_cuda_device(int local_rank) {
   int num_devices = 0;
   const cudaError_t status = cudaGetDeviceCount(&num_devices);
-  if (status != cudaSuccess || num_devices == 0) refuse(reason_of(status));
+  if (status != cudaSuccess || num_devices == 0) reject(reason_of(status));
   const int number = local_rank % num_devices;
   const cudaDeviceProp properties = properties_of(number);
   if (properties.major < kMinComputeCapability) {
-    refuse(fmt::format("{} has compute capability {}.{}, the least is {}.0", properties.name,
+    reject(fmt::format("{} has compute capability {}.{}, the least is {}.0", properties.name,
                        properties.major, properties.minor, kMinComputeCapability));
   }
   cublasLtGetVersion();  // a missing library is told before there is anything on the device
