@@ -41,7 +41,7 @@ AttentionOutputs run_attention(const AttentionCase& c, const AttentionInputs& in
   Tensor dcontext(*device, DType::f32, {batch, c.length, c.context_size()});
   Tensor dqkv(*device, DType::f32, {batch, c.length, c.qkv_size()});
   Tensor samples(*device, DType::i64, {batch});
-  const auto fill = [&](const Tensor& tensor, float value) {
+  const auto fill = [&](Tensor& tensor, float value) {
     const std::vector<float> values(static_cast<std::size_t>(tensor.count()), value);
     device->upload(tensor, host_view(std::span(values)));
   };
@@ -53,7 +53,7 @@ AttentionOutputs run_attention(const AttentionCase& c, const AttentionInputs& in
   device->upload(samples, host_view(std::span(c.samples)));
   device->upload(qkv, host_view(std::span(inputs.qkv)));
   device->upload(dcontext, host_view(std::span(inputs.dcontext)));
-  for (const Tensor* output : {&context, &log_sum_exp, &dqkv}) {
+  for (Tensor* output : {&context, &log_sum_exp, &dqkv}) {
     fill(*output, std::numeric_limits<float>::quiet_NaN());
   }
 

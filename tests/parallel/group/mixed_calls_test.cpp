@@ -66,7 +66,7 @@ TEST_P(MixedCalls, CallsOfAllKindsAreKeptApartWhoeverIsLate) {
     if (call % (world().size() + 1) == world().rank()) {
       std::this_thread::sleep_for(std::chrono::microseconds(50 * (call % 7)));
     }
-    const Tensor& values = tensors[static_cast<std::size_t>(call)];
+    Tensor& values = tensors[static_cast<std::size_t>(call)];
     switch (call * 5 % 7 % 4) {
       case 0:
         communicator->all_reduce(values, ReduceOp::sum, Stream::activations);
