@@ -169,9 +169,9 @@ void NcclComm::finish(std::unique_lock<std::mutex>& lock, ncclResult_t result,
   const auto begin = Clock::now();
   while (result == ncclInProgress) {
     const auto waited = Clock::now() - begin;
-    if (waited >= wait.patience) {
+    if (waited >= wait.timeout) {
       throw Error(fmt::format("{}: not all ranks have come within {}", wait.what,
-                              to_seconds(wait.patience)));
+                              to_seconds(wait.timeout)));
     }
     lock.unlock();
     if (waited < kYieldTime) {

@@ -20,7 +20,7 @@ namespace redspine {
 /// How long something is waited for, and what it is called where it does not come.
 struct NcclWait {
   std::string what;
-  std::chrono::milliseconds patience;
+  std::chrono::milliseconds timeout;
 };
 
 /// "10.5 s"

@@ -57,11 +57,11 @@ std::string size_text(ConstTensorView values) {
 
 class NcclCommunicator final : public Communicator {
  public:
-  NcclCommunicator(const ProcessGroup& group, Device& device, const NcclTimeouts& patience)
+  NcclCommunicator(const ProcessGroup& group, Device& device, const NcclTimeouts& timeouts)
       : rank_(group.rank()),
         size_(group.size()),
         device_(device),
-        patience_(patience),
+        timeouts_(timeouts),
         ids_(agree_on_ids(group)) {
     check_cuda(cudaGetDevice(&device_number_), "cudaGetDevice");
     watchdog_ = std::thread([this] { watch(); });
@@ -138,7 +138,7 @@ class NcclCommunicator final : public Communicator {
   void give(Stream stream, const std::string& call_text, const Call& call) {
     const NcclWait wait{
         .what = fmt::format("NCCL {} over {} ranks, step {}", call_text, size_, step_),
-        .patience = patience_.collective};
+        .timeout = timeouts_.collective};
     NcclComm& ring = ring_of(stream, wait.what);
     const cudaStream_t cuda = cuda_stream(device_, stream);
     call(ring, cuda, wait);
@@ -161,7 +161,7 @@ class NcclCommunicator final : public Communicator {
     std::unique_ptr<NcclComm>& ring = rings_[index];
     if (ring == nullptr) {
       const NcclWait wait{.what = for_what + ", the first of its stream",
-                          .patience = patience_.start};
+                          .timeout = timeouts_.start};
       auto made = std::make_unique<NcclComm>(ids_[index], rank_, size_, wait);
       const std::lock_guard lock(mutex_);
       ring = std::move(made);
@@ -187,12 +187,12 @@ class NcclCommunicator final : public Communicator {
         if (failure) end_job(*failure);
       }
       const auto now = Clock::now();
-      if (!pending_.empty() && now - pending_.front().since > patience_.collective) {
+      if (!pending_.empty() && now - pending_.front().since > timeouts_.collective) {
         end_job(fmt::format("not done after {}: a rank is missing or stuck",
-                            to_seconds(patience_.collective)));
+                            to_seconds(timeouts_.collective)));
       }
-      if (ending_since_ && now - *ending_since_ > patience_.start) {
-        end_job(fmt::format("not ended after {}", to_seconds(patience_.start)));
+      if (ending_since_ && now - *ending_since_ > timeouts_.start) {
+        end_job(fmt::format("not ended after {}", to_seconds(timeouts_.start)));
       }
     }
   }
@@ -218,7 +218,7 @@ class NcclCommunicator final : public Communicator {
   int rank_;
   int size_;
   Device& device_;
-  NcclTimeouts patience_;
+  NcclTimeouts timeouts_;
   RingIds ids_;  // [stream]
   int device_number_ = 0;
   std::int64_t step_ = 0;
@@ -242,10 +242,10 @@ std::string nccl_version() {
 }
 
 std::unique_ptr<Communicator> make_nccl_communicator(const ProcessGroup& group, Device& device,
-                                                     const NcclTimeouts& patience) {
+                                                     const NcclTimeouts& timeouts) {
   constexpr int kKeep = 0;
   setenv("NCCL_ALGO", "Ring", kKeep);
-  return std::make_unique<NcclCommunicator>(group, device, patience);
+  return std::make_unique<NcclCommunicator>(group, device, timeouts);
 }
 
 }  // namespace redspine

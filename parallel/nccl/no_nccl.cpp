@@ -7,7 +7,7 @@ std::string nccl_version() { return ""; }
 
 std::unique_ptr<Communicator> make_nccl_communicator(const ProcessGroup& /*group*/,
                                                      Device& /*device*/,
-                                                     const NcclTimeouts& /*patience*/) {
+                                                     const NcclTimeouts& /*timeouts*/) {
   throw Error("NCCL is not in this build");
 }
 
