@@ -1,4 +1,4 @@
-// Where the documents of a Megatron pair lie: its .idx, whose layout token_type.h describes.
+// Where the documents of a Megatron pair lie: its .idx, whose layout token_format.h describes.
 //
 // Entries are read when they are asked for, so memory does not grow with the number of documents.
 // Move-only, local to a rank; const and safe from several threads.

@@ -1,4 +1,4 @@
-// The MPI side of a ProcessGroup. Included by parallel/*.cpp only.
+// The MPI side of a ProcessGroup. Included by sources of parallel/ only.
 #pragma once
 
 #include <mpi.h>

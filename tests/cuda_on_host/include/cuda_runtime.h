@@ -1,6 +1,6 @@
 // The stand-in of CUDA's runtime: what tensor/cuda uses of it, for the host compiler. Kernels are
-// ordinary functions here; each CUDA thread runs in a fiber of its own (on_host/block.h), and the
-// host functions keep the meaning and the error codes of NVIDIA's documentation.
+// ordinary functions here; each CUDA thread runs in a fiber of its own (cuda_on_host/block.h),
+// and the host functions keep the meaning and the error codes of NVIDIA's documentation.
 //
 // Shared memory is offered in its dynamic form alone (`extern __shared__`, see
 // tensor/cuda/launch.h): it can be poisoned and guarded, which a static array cannot.

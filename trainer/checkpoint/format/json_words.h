@@ -1,5 +1,5 @@
 // Words of our JSON files that stand for the enumerators of a model. Pure; for
-// trainer/checkpoint/*.cpp.
+// the sources of this folder.
 #pragma once
 
 #include <string>
