@@ -143,7 +143,7 @@ DocumentBatch parse(DocumentBatch batch, const InputOptions& options, SkippedLin
       if (!text) continue;
       texts.text += *text;
     } catch (const ConfigError& error) {
-      if (options.invalid_lines == InvalidLines::refuse) throw;
+      if (options.invalid_lines == InvalidLines::reject) throw;
       skipped.add({.count = 1, .first = error.what()});
       continue;
     }

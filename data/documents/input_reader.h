@@ -25,7 +25,7 @@ enum class TextFormat {
 };
 
 enum class InvalidLines {
-  refuse,  // the first one is a ConfigError
+  reject,  // the first one is a ConfigError
   skip,    // they are counted, and the first one is told
 };
 
@@ -34,7 +34,7 @@ struct InputOptions {
   TextFormat format = TextFormat::automatic;
   std::string json_key = "text";
   std::optional<std::string> document_separator = {};  // document_reader.h
-  InvalidLines invalid_lines = InvalidLines::refuse;   // of jsonl
+  InvalidLines invalid_lines = InvalidLines::reject;   // of jsonl
   OwnFiles own = {};                                   // are no input
 
   /// Adds what is wrong with the values alone, under the names of the options ("--json-key").

@@ -1,7 +1,7 @@
 // Writes llm.c's token files as shards, PREFIX_000000.bin and on, of a given number of tokens each
 // but the last. Documents run on from one shard to the next.
 //
-// All shards are published together. token_file.h refuses a glob where some still end in .partial.
+// All shards are published together. token_file.h rejects a glob where some still end in .partial.
 #pragma once
 
 #include <cstdint>

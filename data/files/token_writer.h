@@ -2,7 +2,7 @@
 //
 // Files grow as partial_file.h says and get their names only in publish(), after everything is on
 // the medium: a run that was interrupted at any moment leaves nothing that could be mistaken for
-// complete, and a name that another process writes to is refused. Local, not safe from several
+// complete, and a name that another process writes to is rejected. Local, not safe from several
 // threads.
 #pragma once
 

@@ -44,7 +44,7 @@ void File::close() {
 }
 
 File File::open(const std::string& path, const std::string& key) {
-  // O_NONBLOCK: a named pipe would wait for its writer before it could be refused below.
+  // O_NONBLOCK: a named pipe would wait for its writer before it could be rejected below.
   File file(path, ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (file.descriptor_ < 0 && (errno == EMFILE || errno == ENFILE)) {
     throw TooManyFiles(

@@ -15,7 +15,7 @@ namespace redspine {
 
 /// Hugging Face's format of a BPE model with a ByteLevel pre-tokenizer, alone or after one Split by
 /// a pattern. Merges may be strings ("a b") or pairs. What changes the text itself (normalizers,
-/// prefix spaces, dropout) is refused; what adds tokens around it (post-processors) is left out.
+/// prefix spaces, dropout) is rejected; what adds tokens around it (post-processors) is left out.
 BpeModel parse_tokenizer_json(std::string_view text, const TokenizerSource& source);
 
 /// GPT-2's two files: names to ids, and one merge per line in order of priority.

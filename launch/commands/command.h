@@ -15,7 +15,7 @@ namespace redspine {
 using Arguments = std::span<const std::string>;
 
 enum class Processes {
-  one,   // several are refused before anything is done
+  one,   // several are rejected before anything is done
   many,  // as many ranks as there are
 };
 

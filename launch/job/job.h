@@ -15,7 +15,7 @@
 
 namespace redspine {
 
-/// Starts MPI and runs `action`, whose result becomes that of the process. Where the ranks refuse
+/// Starts MPI and runs `action`, whose result becomes that of the process. Where the ranks reject
 /// together, it is kExitUserError; where one fails alone, it ends the whole job.
 int run_job(const std::function<int(const MpiSession&)>& action);
 

@@ -20,8 +20,8 @@ UseCheck read_use_check(const boost::program_options::variables_map& values);
 /// and not where it has none. Local.
 bool check_before_use(UseCheck check, const std::string& directory, Verification verification);
 
-/// The same of the model in --checkpoint by all ranks of `world`, each a share. They refuse
-/// together (agree.h). Collective.
+/// The same of the model in --checkpoint by all ranks of `world`, each a share. They reject
+/// it together (agree.h). Collective.
 bool check_before_use(UseCheck check, const std::string& directory, const ProcessGroup& world);
 
 }  // namespace redspine

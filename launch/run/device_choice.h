@@ -26,7 +26,7 @@ std::unique_ptr<Device> make_device(const MpiSession& session, const RunConfig& 
                                     const CpuUse& cpu);
 
 /// make_device() with the CPU's kernels that all ranks run, and then choose_collective_backend():
-/// refused together, at the places of the keys.
+/// rejected together, at the places of the keys.
 std::unique_ptr<Device> agree_on_device(const MpiSession& session, const EffectiveConfig& effective,
                                         const JobThreads& threads);
 

@@ -207,7 +207,7 @@ RunStart start_run(const ProcessGroup& world, const EffectiveConfig& effective,
   const Config& config = effective.config;
   const std::string directory = run_directory(config.run);
   const KeepGoing keep_going = [&watch] { return !watch.is_stop_asked(); };
-  // What can be refused without the run's directory is, before anything is made. What is in the
+  // What can be rejected without the run's directory is, before anything is made. What is in the
   // directory is looked at under its lock.
   const CheckpointStore unowned = unowned_store(config);
   on_rank_0(world, effective, [&] { check_run_directory(config.run); });

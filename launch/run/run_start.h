@@ -28,13 +28,13 @@ struct RunStart {
 RunStart start_run(const ProcessGroup& world, const EffectiveConfig& effective,
                    RequestWatch& watch);
 
-/// Once nothing can be refused any more: writes the effective configuration, and clears away
+/// Once nothing can be rejected any more: writes the effective configuration, and clears away
 /// what is in the way of training from there on.
 void take_over_directory(const ProcessGroup& world, const EffectiveConfig& effective,
                          const RunStart& start);
 
-/// The place where start_run would start the run, with nothing made, taken or changed; refuses what
-/// it would, as far as that shows.
+/// The place where start_run would start the run, with nothing made, taken or changed; rejects
+/// what it would, as far as that shows.
 std::optional<ResumePoint> look_at_start(const ProcessGroup& world,
                                          const EffectiveConfig& effective);
 /// On rank 0.

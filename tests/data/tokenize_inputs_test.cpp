@@ -1,4 +1,4 @@
-// What tokenize() takes for text, and what it refuses: kinds of files, archives, bad lines.
+// What tokenize() takes for text, and what it rejects: kinds of files, archives, bad lines.
 #include <gtest/gtest.h>
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// `redspine` and the devices that its ranks compute on: what is chosen, shown and refused. The
+// `redspine` and the devices that its ranks compute on: what is chosen, shown and rejected. The
 // binary has the CUDA backend on the host, which REDSPINE_ON_HOST_DEVICES gives so many devices.
 
 #include <fmt/format.h>

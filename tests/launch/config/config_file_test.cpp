@@ -92,7 +92,7 @@ TEST(ConfigFile, SettingsWinOverTheFileAndTheLastOfThemWins) {
   EXPECT_EQ(config.run.name, "7");
 }
 
-// --- What is refused, and in which words ---------------------------------------------------------
+// --- What is rejected, and in which words --------------------------------------------------------
 
 TEST(ConfigFile, AnUnknownKeyIsNamedWithTheNearestAndTheLegalOnes) {
   EXPECT_EQ(mistakes_of(kMinimal + "schedule:\n  kind: cosine\n  warmup: 3\n"),
