@@ -38,8 +38,8 @@ struct UnusedTokens {
 };
 
 /// Training samples. Sample w of a file is its tokens [w * T, w * T + T], so that neighbours share
-/// one token, and each token that is in a sample, but a file's first, is a target once an epoch. No
-/// sample spans two files.
+/// one token, and each token that is in a sample, but a file's first, is a target once per epoch.
+/// No sample spans two files.
 class TrainingData {
  public:
   TrainingData(const DataConfig& config, const TrainingDataOptions& options);

@@ -94,7 +94,7 @@ tiny="model.num_layers=2 model.hidden_size=64 model.num_heads=4 model.ffn_size=1
   checkpoint.interval=0 parallel.tensor=1 data.tokenizer=bytes"
 data="data.train=[{path: $bundle/tokens/tokens}]"
 
-# train NAME RANKS KEY=VALUE ...: a run of its own, and its losses a line each in NAME.losses.
+# train NAME RANKS KEY=VALUE ...: a run of its own, and its losses, one per line, in NAME.losses.
 train() {
   local name=$1 ranks=$2
   shift 2

@@ -67,8 +67,8 @@ missing=()
 for package in "${wanted[@]}"; do
   [[ $installed == *" $package:installed "* ]] || missing+=("$package")
 done
-# Open MPI looks for localhost some twenty times a start. A minimal system has it in no file: each look
-# asks a name server then, and one lost answer takes five seconds.
+# Open MPI looks for localhost some twenty times per start. A minimal system has it in no file: each
+# look asks a name server then, and one lost answer takes five seconds.
 has_localhost=yes
 grep -qsw localhost /etc/hosts || has_localhost=no
 if [ $print = yes ]; then

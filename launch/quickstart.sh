@@ -32,7 +32,7 @@ cmake --build --preset cpu-release --target redspine
 redspine=build/cpu-release/launch/redspine
 
 step "Preparing the corpus"
-# The King James Bible, a verse a line; a blank line ends a chapter, which is a document.
+# The King James Bible, one verse per line; a blank line ends a chapter, which is a document.
 if [ ! -f corpus/tokenizer.json ] || [ ! -f corpus/bible_validation.idx ]; then
   mkdir -p corpus
   PATH=$PATH:/usr/games bible -f Gen1:1-Rev22:21 </dev/null | awk '

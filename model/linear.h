@@ -17,7 +17,7 @@
 namespace redspine {
 
 /// Standard deviation of freshly drawn weights, and that of the projections which add to the
-/// residual stream: these are scaled by the number of them, 2 a layer, so that the stream's
+/// residual stream: these are scaled by the number of them, 2 per layer, so that the stream's
 /// variance does not grow with depth (GPT-2).
 float weight_std();
 float residual_weight_std(const ModelConfig& config);

@@ -11,7 +11,7 @@ namespace redspine {
 /// What a scaling makes of theta: the angle of pair i at position t is t * frequencies[i], and both
 /// cos and sin are multiplied by `amplitude`.
 struct RopeFrequencies {
-  std::vector<double> frequencies;  // [head_size / 2], radians a token
+  std::vector<double> frequencies;  // [head_size / 2], radians per token
   double amplitude;
 };
 

@@ -2,7 +2,7 @@
 //
 // Work on one stream runs in the order it was given; `order` is the only way to order two streams.
 // The CPU runs `compute` in the calling thread, and every other stream in a thread of its own.
-// One Device a rank; it outlives every Tensor made on it.
+// One Device per rank; it outlives every Tensor made on it.
 #pragma once
 
 #include <functional>
@@ -18,8 +18,8 @@ class Kernels;
 
 enum class DeviceKind { cpu, cuda };
 
-/// What a stream is for. Traffic has one stream an axis of the mesh, so that the long all-reduce
-/// of a gradient bucket (data axis) never delays an activation (tensor axis).
+/// What a stream is for. Communication has one stream per axis of the mesh, so that the long
+/// all-reduce of a gradient bucket (data axis) never delays an activation (tensor axis).
 enum class Stream { compute, activations, gradients };
 inline constexpr int kNumStreams = 3;
 

@@ -196,7 +196,7 @@ struct HeadLayout {
 /// T x T matrix is stored. Dropout counts elements by (global head, query, key).
 struct Attention {
   TensorView context;          // [B, T, h * K], written
-  TensorView log_sum_exp_BhT;  // log of the sum of exp(S) a row, written
+  TensorView log_sum_exp_BhT;  // log of the sum of exp(S) per row, written
   ConstTensorView qkv;         // [B, T, (h + 2g) * K]
   HeadLayout heads;
   DropoutKey dropout;

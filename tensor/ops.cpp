@@ -101,7 +101,8 @@ void check_sequences(const char* op, const Operand& x) {
   require(x.view.shape().rank() == 3, op, "{} must have the dims [B, T, columns]", x);
 }
 
-// A row of x a token, of the width of the weights, and a position for every token of a sequence.
+// One row of x per token, of the width of the weights, and a position for every token of a
+// sequence.
 void check_embedding(const char* op, const Operand& x, const Operand& tokens, const Operand& weight,
                      const Operand& position) {
   check_sequences(op, x);

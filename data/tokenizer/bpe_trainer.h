@@ -44,9 +44,9 @@ class BpeTrainer {
   /// Distinct pieces so far and, of those that several threads met, each thread's.
   std::int64_t num_pieces() const;
 
-  /// The model of everything counted: ids 0 to 255 are the bytes in GPT-2's order, then one a
-  /// merge, and last <|endoftext|>. Of pairs that are equally frequent, the one of the smallest ids
-  /// comes first, the left one compared before the right one. The vocabulary stays smaller than
+  /// The model of everything counted: ids 0 to 255 are the bytes in GPT-2's order, then one
+  /// per merge, and last <|endoftext|>. Of pairs that are equally frequent, the one of the smallest
+  /// ids comes first, the left one compared before the right one. The vocabulary stays smaller than
   /// asked for where no pair reaches min_count. `on_progress` gets merges done and wanted, now and
   /// then. Ends the counting: to be called once.
   BpeModel train(const std::function<void(std::int64_t, std::int64_t)>& on_progress = {});

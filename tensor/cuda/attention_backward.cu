@@ -1,6 +1,6 @@
 // Two kernels, so that every sum stays in one block and needs no atomics: one for the gradients of
-// queries, a block a tile of queries, and one for those of keys and values, a block a tile of keys.
-// Both compute the scores again.
+// queries, with one block per tile of queries, and one for those of keys and values, with one block
+// per tile of keys. Both compute the scores again.
 #include "tensor/cuda/attention.h"
 #include "tensor/cuda/cuda_kernels.h"
 

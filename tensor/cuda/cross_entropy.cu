@@ -1,5 +1,5 @@
-// Cross entropy over a shard of the vocabulary: a block a row of logits. A row may start anywhere
-// (GPT-2 has 50257 columns), so it is walked from its first 16-byte boundary.
+// Cross entropy over a shard of the vocabulary: one block per row of logits. A row may start
+// anywhere (GPT-2 has 50257 columns), so it is walked from its first 16-byte boundary.
 #include <cmath>
 
 #include "tensor/cuda/cuda_kernels.h"

@@ -1,6 +1,6 @@
 // One NVIDIA GPU as a Device: three CUDA streams, events between them, and page-locked memory for
-// copies. Host functions run in a thread a stream (HostStream), since the driver might run all of
-// them in one: two that wait for other ranks, in another order there, would wait for ever.
+// copies. Host functions run in one thread per stream (HostStream), since the driver might run
+// all of them in one: two that wait for other ranks, in another order there, would wait for ever.
 //
 // Local to a process; used from one thread, in which the GPU is made current.
 #pragma once

@@ -27,7 +27,8 @@ __global__ void __launch_bounds__(kElementwiseThreads) flat_kernel(Op op, std::i
   }
 }
 
-/// op.apply<width>(row, c) for columns [c, c + width), where width divides cols. A block a row.
+/// op.apply<width>(row, c) for columns [c, c + width), where width divides cols. One block per
+/// row.
 template <int width, class Op>
 __global__ void __launch_bounds__(kElementwiseThreads) rows_kernel(Op op, std::int64_t cols) {
   for (std::int64_t c = std::int64_t{threadIdx.x} * width; c < cols;

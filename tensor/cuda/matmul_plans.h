@@ -18,8 +18,8 @@
 
 namespace redspine::cuda {
 
-/// What the library does to a product on its way to memory. A bias is a value a column of `out`;
-/// `aux` has the shape of `out`.
+/// What the library does to a product on its way to memory. A bias has one value per column of
+/// `out`; `aux` has the shape of `out`.
 enum class Epilogue {
   none,
   bias,

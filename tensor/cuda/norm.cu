@@ -1,6 +1,6 @@
-// LayerNorm and RmsNorm forward, with and without an addition in front: a block a row. The row is
-// read from memory once and then, for the variance and for the result, from the cache: differences
-// from the mean do not cancel as mean(x^2) - mean^2 would.
+// LayerNorm and RmsNorm forward, with and without an addition in front: one block per row. The row
+// is read from memory once and then, for the variance and for the result, from the cache:
+// differences from the mean do not cancel as mean(x^2) - mean^2 would.
 #include <cmath>
 
 #include "tensor/cuda/cuda_kernels.h"

@@ -1,4 +1,4 @@
-// What the norm kernels share: a block a row, whose threads own columns. Device code; local.
+// What the norm kernels share: one block per row, whose threads own columns. Device code; local.
 #pragma once
 
 #include <cuda_runtime.h>

@@ -141,13 +141,13 @@ class Bench {
       report = save(SaveMode::asynchronous, kKeepAll, stall);
       fs::remove_all(report.path);
     }
-    tell("plain write with fsync", best(plain_write));
-    tell("synchronous save", best(synchronous));
-    tell("the same with rotation", best(rotating));
-    tell("plain read", best(plain_read));
-    tell("load", best(load));
-    tell("verify, every hash", best(verify));
-    tell("asynchronous, the stall", best(stall));
+    print("plain write with fsync", best(plain_write));
+    print("synchronous save", best(synchronous));
+    print("the same with rotation", best(rotating));
+    print("plain read", best(plain_read));
+    print("load", best(load));
+    print("verify, every hash", best(verify));
+    print("asynchronous, the stall", best(stall));
     fmt::print("\n");
     const double stall_share = best(stall).clock / best(synchronous).clock;
     const double write_share = best(plain_write).clock / best(synchronous).clock;
@@ -184,7 +184,7 @@ class Bench {
     return seconds_of(action);
   }
 
-  void tell(const char* what, const Seconds& seconds) const {
+  void print(const char* what, const Seconds& seconds) const {
     fmt::print("{:<24} {:7.3f} s  {:7.1f} MB/s  {:7.3f} CPU s\n", what, seconds.clock,
                static_cast<double>(num_bytes_) * 1e-6 / seconds.clock, seconds.cpu);
   }

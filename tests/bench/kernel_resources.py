@@ -59,7 +59,7 @@ def usages(nvcc, source, architecture):
 
 
 def launches(path):
-    """{kernel: (threads a block, bytes of shared memory)}, the largest of each."""
+    """{kernel: (threads per block, bytes of shared memory)}, the largest of each."""
     result = {}
     for line in pathlib.Path(path).read_text().splitlines():
         name, threads, shared_bytes = line.split("\t")

@@ -82,7 +82,7 @@ int run(std::vector<std::string> words) {
     all_hold = measure(config, length) >= kLeastTokensPerSecond && all_hold;
   }
   std::filesystem::remove_all(words[0]);
-  fmt::print("to hold: {:.0f} million a CPU second\n", kLeastTokensPerSecond * 1e-6);
+  fmt::print("to hold: {:.0f} million per CPU second\n", kLeastTokensPerSecond * 1e-6);
   return is_check && !all_hold ? kExitMissed : 0;
 }
 

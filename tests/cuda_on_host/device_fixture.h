@@ -1,4 +1,4 @@
-// What the tests of the stand-in share: a stream, device arrays, and a fresh device a test.
+// What the tests of the stand-in share: a stream, device arrays, and a fresh device per test.
 #pragma once
 
 #include <cuda_runtime.h>

@@ -31,7 +31,7 @@ std::vector<std::string> documents_of(const std::string& prefix) {
   return documents;
 }
 
-/// A document a line, `count` of them.
+/// One document per line, `count` of them.
 std::string many_documents(int count) {
   std::string text;
   for (int i = 0; i < count; ++i) text += "document " + std::to_string(i) + "\n\n";

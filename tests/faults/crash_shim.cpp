@@ -10,8 +10,8 @@
 //   CRASH_CALL    which call ends the process, from 1
 //   CRASH_HALF    given: in the middle of it, where it writes; other calls it ends before
 //   CRASH_REPORT  the file that says how it ended: "write PATH", or "survived"
-//   CRASH_LOG     the file that takes a line a call: RANK CALL PATH, and the new path of a rename;
-//                 also of those that let the system forget what it remembers of a file
+//   CRASH_LOG     the file that takes a line per call: RANK CALL PATH, and the new path of a
+//                 rename; also of those that let the system forget what it remembers of a file
 //   CRASH_FLIP    a bit of every write of tensors to a file whose path contains this text is wrong
 //   SLOW_READS    microseconds that each read takes longer; then reads are written down, too
 

@@ -11,7 +11,7 @@
 namespace redspine::testing {
 namespace {
 
-// Grows the weights by a factor a step until the loss is not finite any more.
+// Grows the weights by a factor per step until the loss is not finite any more.
 constexpr const char* kDiverging =
     "optimizer.weight_decay=1e4 schedule.kind=constant schedule.warmup_steps=0 "
     "optimizer.learning_rate=6e-4 train.eval_interval=0";

@@ -134,7 +134,7 @@ def use_reference_rotary(network, model):
 
 
 def randomize(parameters, random):
-    """Every parameter gets values that matter: gains off one, biases off zero, sharp attention."""
+    """Every parameter gets values that matter: norm weights off 1, biases off 0, sharp attention."""
     for name, tensor in parameters.items():
         values = random.standard_normal(tuple(tensor.shape))
         if "norm" in name and name.endswith("weight"):

@@ -9,7 +9,7 @@ import numpy as np
 
 
 def unscaled(theta, head_size):
-    """RoFormer (arXiv 2104.09864): pair i turns by theta^(-2i/K) radians a token."""
+    """RoFormer (arXiv 2104.09864): pair i turns by theta^(-2i/K) radians per token."""
     return theta ** (-np.arange(0, head_size, 2, dtype=np.float64) / head_size)
 
 

@@ -60,7 +60,7 @@ TEST(AdamWReference, EveryElementOfEveryStepAgreesWithTorch) {
                               .correction2 = 1.0 - std::pow(beta2, t)});
       const std::vector<float> values = download(*device, parameter);
       for (std::size_t i = 0; i < values.size(); ++i) {
-        // Three roundings to float a step, each of at most 6e-8 of a value of about 1.
+        // Three roundings to float per step, each of at most 6e-8 of a value of about 1.
         EXPECT_NEAR(values[i], expected[step][i], 2e-7 * t)
             << "element " << i << ", step " << step + 1 << ", decay " << run.at("weight_decay");
       }

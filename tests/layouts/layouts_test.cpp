@@ -172,7 +172,7 @@ std::int64_t layer_of(const std::string& name, std::int64_t num_layers) {
 }
 
 // arXiv 2506.09280, theorem 5.3: rounding in the layers above amplifies the relative error of a
-// gradient by a constant a layer, so it is at most k C^(L+1-l) eps at layer l.
+// gradient by a constant per layer, so it is at most k C^(L+1-l) eps at layer l.
 double gradient_bound(std::int64_t layer, std::int64_t num_layers) {
   constexpr double kConstant = 8.0;
   constexpr double kGrowth = 2.0;

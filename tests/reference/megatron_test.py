@@ -64,7 +64,7 @@ def tokens_of(text):
 
 
 def wide_tokenizer():
-    """A token a byte, with END_OF_TEXT far beyond 16 bits."""
+    """One token per byte, with END_OF_TEXT far beyond 16 bits."""
     visible = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     others = [byte for byte in range(256) if byte not in visible]
     spelled = {byte: chr(byte) for byte in visible}

@@ -170,7 +170,7 @@ def time_encoding(tokenizer, documents, num_threads, num_repeats):
 
 
 def bible():
-    """4.1 MB of English prose, from Debian's bible-kjv: a verse a line."""
+    """4.1 MB of English prose, from Debian's bible-kjv: one verse per line."""
     command = r"bible -f Gen1:1-Rev22:21 | sed -E 's/^[0-9]?[A-Za-z]+[0-9]+:[0-9]+ //'"
     return subprocess.run(
         command, shell=True, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE

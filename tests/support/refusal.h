@@ -17,7 +17,7 @@ struct Mistaken {
   const char* name;
   /// Makes the problem in the scene, which else would train.
   std::function<void(const Scene&)> make;
-  /// What is told, a pattern a line, without "[rank R @ HOST] "; * stands for any text.
+  /// What is told, one pattern per line, without "[rank R @ HOST] "; * stands for any text.
   std::vector<std::string> lines;
   /// More words of the command line.
   std::string words = "";

@@ -19,7 +19,7 @@ struct RunFiles {
   std::string validation;
 };
 
-/// A two-layer model that takes 8 sequences of 16 tokens a step.
+/// A two-layer model that takes 8 sequences of 16 tokens per step.
 Config run_config(const RunFiles& files, Family family);
 
 /// The largest tensor degree up to 2 that the ranks at hand allow.

@@ -64,7 +64,7 @@ std::string llmc_bytes(std::int32_t magic, std::int32_t version, const std::vect
 /// The ids first, first + 1, ..., as u16.
 std::vector<std::uint16_t> counting(std::size_t count, int first = 0);
 
-/// what() of the ConfigError that `call` throws, every problem a line; says so if there is none.
+/// what() of the ConfigError that `call` throws, one problem per line; says so if there is none.
 std::string config_error_of(const std::function<void()>& call);
 /// The same for Error.
 std::string error_of(const std::function<void()>& call);

@@ -9,7 +9,8 @@
 
 namespace redspine {
 
-/// One attention problem: shapes, heads, and dropout with one global sample number a batch row.
+/// One attention problem: shapes, heads, and dropout with one global sample number per batch
+/// row.
 struct AttentionCase {
   std::int64_t length;
   HeadLayout heads;

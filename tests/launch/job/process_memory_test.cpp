@@ -18,8 +18,8 @@ double peak_of_processes() {
   return static_cast<double>(usage.ru_maxrss) * 1024.0;
 }
 
-// The weights, gradients and moments are 16 bytes a parameter. A run with `checkpoint.async` and an
-// interval takes 12 more for its snapshot.
+// The weights, gradients and moments are 16 bytes per parameter. A run with `checkpoint.async` and
+// an interval takes 12 more for its snapshot.
 TEST(ProcessMemory, OfATrainingRunIsItsPlanAndLittleMore) {
   const TinyRun run;
   const Result result = redspine(fmt::format(

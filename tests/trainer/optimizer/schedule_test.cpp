@@ -113,7 +113,7 @@ TEST(Schedule, IsBetweenZeroAndOneAndJumpsNowhere) {
 
 constexpr OptimizerConfig kOptimizer{.learning_rate = 1e-3};
 
-/// "KEY: TEXT", a line a warning.
+/// "KEY: TEXT", one warning per line.
 std::string warnings(const ScheduleConfig& schedule, std::int64_t steps) {
   return ConfigError(schedule_warnings(kOptimizer, schedule, steps)).what();
 }
