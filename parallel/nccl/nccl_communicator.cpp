@@ -31,9 +31,9 @@ using namespace std::chrono_literals;
 constexpr auto kWatchInterval = 100ms;
 
 // One for each stream, made by rank 0. Collective.
-using RingIds = std::array<ncclUniqueId, kNumStreams>;
-RingIds agree_on_ids(const ProcessGroup& group) {
-  RingIds ids{};
+using CommIds = std::array<ncclUniqueId, kNumStreams>;
+CommIds agree_on_ids(const ProcessGroup& group) {
+  CommIds ids{};
   if (group.rank() == 0) {
     for (ncclUniqueId& id : ids) {
       const ncclResult_t result = ncclGetUniqueId(&id);
@@ -70,13 +70,13 @@ class NcclCommunicator final : public Communicator {
   // The watchdog looks on to the end, since that may be what hangs.
   ~NcclCommunicator() override {
     finish_streams(device_);
-    decltype(rings_) rings;
+    decltype(comms_) comms;
     {
       const std::lock_guard lock(mutex_);
-      rings.swap(rings_);
+      comms.swap(comms_);
       ending_since_ = Clock::now();
     }
-    for (auto& ring : rings) ring = nullptr;
+    for (auto& comm : comms) comm = nullptr;
     {
       const std::lock_guard lock(mutex_);
       stopping_ = true;
@@ -92,8 +92,8 @@ class NcclCommunicator final : public Communicator {
     if (values.count() == 0) return;
     const std::string what =
         fmt::format("all-reduce ({}) of {}", name_of_op(op), size_text(values));
-    give(stream, what, [&](NcclComm& ring, cudaStream_t cuda, const NcclWait& wait) {
-      ring.all_reduce(values, op, cuda, wait);
+    give(stream, what, [&](NcclComm& comm, cudaStream_t cuda, const NcclWait& wait) {
+      comm.all_reduce(values, op, cuda, wait);
     });
   }
 
@@ -104,32 +104,32 @@ class NcclCommunicator final : public Communicator {
                               Stream stream) override {
     const std::string what =
         fmt::format("reduce-scatter ({}) of {}", name_of_op(op), size_text(values));
-    give(stream, what, [&](NcclComm& ring, cudaStream_t cuda, const NcclWait& wait) {
-      ring.reduce_scatter(values, shares, op, cuda, wait);
+    give(stream, what, [&](NcclComm& comm, cudaStream_t cuda, const NcclWait& wait) {
+      comm.reduce_scatter(values, shares, op, cuda, wait);
     });
   }
   void enqueue_all_gather(TensorView values, std::vector<Range> shares, Stream stream) override {
     give(stream, fmt::format("all-gather of {}", size_text(values)),
-         [&](NcclComm& ring, cudaStream_t cuda, const NcclWait& wait) {
-           ring.all_gather(values, shares, cuda, wait);
+         [&](NcclComm& comm, cudaStream_t cuda, const NcclWait& wait) {
+           comm.all_gather(values, shares, cuda, wait);
          });
   }
   void enqueue_broadcast(TensorView values, int root, Stream stream) override {
     give(stream, fmt::format("broadcast from rank {} of {}", root, size_text(values)),
-         [&](NcclComm& ring, cudaStream_t cuda, const NcclWait& wait) {
-           ring.broadcast(values, root, cuda, wait);
+         [&](NcclComm& comm, cudaStream_t cuda, const NcclWait& wait) {
+           comm.broadcast(values, root, cuda, wait);
          });
   }
   void enqueue_send(ConstTensorView values, int to, Stream stream) override {
     give(stream, fmt::format("send to rank {} of {}", to, size_text(values)),
-         [&](NcclComm& ring, cudaStream_t cuda, const NcclWait& wait) {
-           ring.send(values, to, cuda, wait);
+         [&](NcclComm& comm, cudaStream_t cuda, const NcclWait& wait) {
+           comm.send(values, to, cuda, wait);
          });
   }
   void enqueue_recv(TensorView values, int from, Stream stream) override {
     give(stream, fmt::format("recv from rank {} of {}", from, size_text(values)),
-         [&](NcclComm& ring, cudaStream_t cuda, const NcclWait& wait) {
-           ring.recv(values, from, cuda, wait);
+         [&](NcclComm& comm, cudaStream_t cuda, const NcclWait& wait) {
+           comm.recv(values, from, cuda, wait);
          });
   }
 
@@ -139,9 +139,9 @@ class NcclCommunicator final : public Communicator {
     const NcclWait wait{
         .what = fmt::format("NCCL {} over {} ranks, step {}", call_text, size_, step_),
         .timeout = timeouts_.collective};
-    NcclComm& ring = ring_of(stream, wait.what);
+    NcclComm& comm = comm_of(stream, wait.what);
     const cudaStream_t cuda = cuda_stream(device_, stream);
-    call(ring, cuda, wait);
+    call(comm, cuda, wait);
     const std::lock_guard lock(mutex_);
     cuda::EventOwner done = take_event();
     check_cuda(cudaEventRecord(done.get(), cuda), "cudaEventRecord");
@@ -156,17 +156,17 @@ class NcclCommunicator final : public Communicator {
   };
 
   // Memory for its buffers goes only to streams that are used.
-  NcclComm& ring_of(Stream stream, const std::string& for_what) {
+  NcclComm& comm_of(Stream stream, const std::string& for_what) {
     const auto index = static_cast<std::size_t>(stream);
-    std::unique_ptr<NcclComm>& ring = rings_[index];
-    if (ring == nullptr) {
+    std::unique_ptr<NcclComm>& comm = comms_[index];
+    if (comm == nullptr) {
       const NcclWait wait{.what = for_what + ", the first of its stream",
                           .timeout = timeouts_.start};
       auto made = std::make_unique<NcclComm>(ids_[index], rank_, size_, wait);
       const std::lock_guard lock(mutex_);
-      ring = std::move(made);
+      comm = std::move(made);
     }
-    return *ring;
+    return *comm;
   }
 
   cuda::EventOwner take_event() {
@@ -181,9 +181,9 @@ class NcclCommunicator final : public Communicator {
     std::unique_lock lock(mutex_);
     while (!wake_.wait_for(lock, kWatchInterval, [this] { return stopping_; })) {
       forget_what_is_done();
-      for (const std::unique_ptr<NcclComm>& ring : rings_) {
-        if (ring == nullptr) continue;
-        const std::optional<std::string> failure = ring->failure();
+      for (const std::unique_ptr<NcclComm>& comm : comms_) {
+        if (comm == nullptr) continue;
+        const std::optional<std::string> failure = comm->failure();
         if (failure) end_job(*failure);
       }
       const auto now = Clock::now();
@@ -219,12 +219,12 @@ class NcclCommunicator final : public Communicator {
   int size_;
   Device& device_;
   NcclTimeouts timeouts_;
-  RingIds ids_;  // [stream]
+  CommIds ids_;  // [stream]
   int device_number_ = 0;
   std::int64_t step_ = 0;
-  std::array<std::unique_ptr<NcclComm>, kNumStreams> rings_;  // [stream]
+  std::array<std::unique_ptr<NcclComm>, kNumStreams> comms_;  // [stream]
 
-  std::mutex mutex_;  // of everything below, and of setting rings_
+  std::mutex mutex_;  // of everything below, and of setting comms_
   std::condition_variable wake_;
   std::deque<Pending> pending_;  // oldest first
   std::vector<cuda::EventOwner> free_events_;
