@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # slurm_test.sh REDSPINE: launch/train.sbatch trains over two nodes of a real Slurm, with the losses
-# of the same layout under plain mpirun, and a mistake's exit code reaches whoever waits for the job.
+# of the same layout under plain mpirun, and the exit code of a rejected key reaches whoever waits
+# for the job.
 set -euo pipefail
 here=$(dirname "$(readlink -f "$0")")
 source "$here/sandbox.sh"
@@ -36,9 +37,9 @@ for tensor in 1 4; do
 done
 
 code=0
-submit mistake.out --config config.yaml --set model.nonsense=1 || code=$?
-if [ $code -ne 2 ] || ! grep -q nonsense mistake.out; then
-  cat mistake.out
-  fail "a mistaken key gave exit code $code instead of 2, or was not named"
+submit rejected.out --config config.yaml --set model.nonsense=1 || code=$?
+if [ $code -ne 2 ] || ! grep -q nonsense rejected.out; then
+  cat rejected.out
+  fail "a wrong key gave exit code $code instead of 2, or was not named"
 fi
 echo "PASSED"

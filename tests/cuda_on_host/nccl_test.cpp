@@ -1,5 +1,4 @@
-// CollectiveBackend between ranks; and ranks that call differently, which are told so and do not
-// hang.
+// Collectives between ranks; and ranks that call differently, which are told so and do not hang.
 #include <cuda_bf16.h>
 #include <gmock/gmock.h>
 #include <nccl.h>

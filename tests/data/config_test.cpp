@@ -20,7 +20,7 @@ TEST(DataConfig, NeedsATrainingFile) {
   EXPECT_EQ(problems.all()[0].key, "data.train");
 }
 
-TEST(DataConfig, NamesEveryMistakeByItsFullKey) {
+TEST(DataConfig, NamesEveryProblemByItsFullKey) {
   ConfigProblems problems;
   const DataConfig config{.train = {{"a", 1.0},
                                     {"", 0.0},

@@ -114,7 +114,7 @@ TEST(Tokenize, RefusesASplitThatLeavesASetEmpty) {
   EXPECT_FALSE(std::filesystem::exists(scratch / "out_train.idx"));
 }
 
-TEST(Tokenize, NamesAllMistakesOfTheCallInOneGo) {
+TEST(Tokenize, NamesAllProblemsOfTheCallInOneGo) {
   const Scratch scratch;
   std::filesystem::create_directory(scratch / "empty");
   const std::string message = config_error_of([&] {

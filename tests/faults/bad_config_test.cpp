@@ -1,4 +1,4 @@
-// ConfigProblems on the command line and in the configuration.
+// Problems on the command line and in the configuration.
 
 #include <gtest/gtest.h>
 
@@ -21,8 +21,8 @@ void nothing(const Scene& /*scene*/) {}
 constexpr const char* kWhole = "; legal: a whole number in digits alone, like 1000*";
 constexpr const char* kNumber = "; legal: a finite number, like 0.1 or 1e-4, without quotes";
 
-const std::vector<Mistaken>& mistakes_of_the_text() {
-  static const std::vector<Mistaken> kAll = {
+const std::vector<BadCase>& problems_of_the_text() {
+  static const std::vector<BadCase> kAll = {
       {.name = "UnknownKey",
        .make = edit("  num_layers: 2", "  num_layers: 2\n  num_layer: 2"),
        .lines = {"config.yaml:7:3: model.num_layer: unknown key; nearest: model.num_layers; "
@@ -108,8 +108,8 @@ const std::vector<Mistaken>& mistakes_of_the_text() {
   return kAll;
 }
 
-const std::vector<Mistaken>& mistakes_of_the_values() {
-  static const std::vector<Mistaken> kAll = {
+const std::vector<BadCase>& problems_of_the_values() {
+  static const std::vector<BadCase> kAll = {
       {.name = "HeadsNotDivisibleByTensor",
        .make = edit("num_heads: 4\n  num_kv_heads: 4\n", "num_heads: 1\n"),
        .lines = {"--set parallel.tensor=2: parallel.tensor: is 2, which does not divide "
@@ -189,7 +189,7 @@ const std::vector<Mistaken>& mistakes_of_the_values() {
        .lines =
            {"config.yaml:2:9: run.name: is \"xxx*[... 236 bytes ...]xxx*\", 300 bytes; legal: the "
             "name of one folder, of up to 255 bytes"}},
-      {.name = "AllMistakesAtOnce",
+      {.name = "AllProblemsAtOnce",
        .make =
            [](const Scene& scene) {
              scene.edit("seed: 7", "sead: 7");
@@ -207,8 +207,8 @@ const std::vector<Mistaken>& mistakes_of_the_values() {
   return kAll;
 }
 
-const std::vector<Mistaken>& mistakes_on_the_command_line() {
-  static const std::vector<Mistaken> kAll = {
+const std::vector<BadCase>& problems_on_the_command_line() {
+  static const std::vector<BadCase> kAll = {
       {.name = "SetOfAnUnknownKey",
        .make = nothing,
        .lines = {"--set model.num_layres=3: model.num_layres: unknown key; nearest: "
@@ -244,14 +244,14 @@ const std::vector<Mistaken>& mistakes_on_the_command_line() {
   return kAll;
 }
 
-class BadConfig : public ::testing::TestWithParam<Mistaken> {};
+class BadConfig : public ::testing::TestWithParam<BadCase> {};
 
-TEST_P(BadConfig, IsToldByOneRankAndEndsAllWithNothingTouched) { expect_refused(GetParam()); }
+TEST_P(BadConfig, IsToldByOneRankAndEndsAllWithNothingTouched) { expect_rejected(GetParam()); }
 
-INSTANTIATE_TEST_SUITE_P(Text, BadConfig, ::testing::ValuesIn(mistakes_of_the_text()), name_of);
-INSTANTIATE_TEST_SUITE_P(Values, BadConfig, ::testing::ValuesIn(mistakes_of_the_values()), name_of);
+INSTANTIATE_TEST_SUITE_P(Text, BadConfig, ::testing::ValuesIn(problems_of_the_text()), name_of);
+INSTANTIATE_TEST_SUITE_P(Values, BadConfig, ::testing::ValuesIn(problems_of_the_values()), name_of);
 INSTANTIATE_TEST_SUITE_P(CommandLine, BadConfig,
-                         ::testing::ValuesIn(mistakes_on_the_command_line()), name_of);
+                         ::testing::ValuesIn(problems_on_the_command_line()), name_of);
 
 }  // namespace
 }  // namespace redspine::testing

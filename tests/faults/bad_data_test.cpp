@@ -59,8 +59,8 @@ std::function<void(const Scene&)> megatron(const Megatron& pair) {
   };
 }
 
-const std::vector<Mistaken>& mistakes_of_form() {
-  static const std::vector<Mistaken> kAll = {
+const std::vector<BadCase>& problems_of_form() {
+  static const std::vector<BadCase> kAll = {
       {.name = "MissingFile",
        .make = [](const Scene& scene) { train_on(scene, "nowhere", "auto"); },
        .lines = {std::string(kKey) + "nowhere: does not exist and as a glob matches nothing; "
@@ -134,8 +134,8 @@ const std::vector<Mistaken>& mistakes_of_form() {
   return kAll;
 }
 
-const std::vector<Mistaken>& mistakes_of_content() {
-  static const std::vector<Mistaken> kAll = {
+const std::vector<BadCase>& problems_of_content() {
+  static const std::vector<BadCase> kAll = {
       {.name = "IdOfTheVocabularySize",
        .make = file("tokens", "raw_u16", ids<std::uint16_t>(1000, 999, 257)),
        .lines = {std::string(kKey) + "tokens: token 999 has id 257; legal with model.vocab_size "
@@ -180,12 +180,12 @@ const std::vector<Mistaken>& mistakes_of_content() {
   return kAll;
 }
 
-class BadData : public ::testing::TestWithParam<Mistaken> {};
+class BadData : public ::testing::TestWithParam<BadCase> {};
 
-TEST_P(BadData, IsToldByOneRankAndEndsAllWithNothingTouched) { expect_refused(GetParam()); }
+TEST_P(BadData, IsToldByOneRankAndEndsAllWithNothingTouched) { expect_rejected(GetParam()); }
 
-INSTANTIATE_TEST_SUITE_P(Form, BadData, ::testing::ValuesIn(mistakes_of_form()), name_of);
-INSTANTIATE_TEST_SUITE_P(Content, BadData, ::testing::ValuesIn(mistakes_of_content()), name_of);
+INSTANTIATE_TEST_SUITE_P(Form, BadData, ::testing::ValuesIn(problems_of_form()), name_of);
+INSTANTIATE_TEST_SUITE_P(Content, BadData, ::testing::ValuesIn(problems_of_content()), name_of);
 
 }  // namespace
 }  // namespace redspine::testing

@@ -17,14 +17,14 @@ namespace fs = std::filesystem;
 void expect_all_refused(const char* part, const char* by, const char* line) {
   for (const BadPath& bad : bad_paths()) {
     SCOPED_TRACE(bad.cause);
-    expect_refused({.name = "",
-                    .make =
-                        [&](const Scene& scene) {
-                          make_obstacles(scene.folder());
-                          scene.edit(part, fmt::format(fmt::runtime(by), bad.path));
-                        },
-                    .lines = {fmt::format(fmt::runtime(line), bad.path, bad.cause)},
-                    .ranks = {1, 2}});
+    expect_rejected({.name = "",
+                     .make =
+                         [&](const Scene& scene) {
+                           make_obstacles(scene.folder());
+                           scene.edit(part, fmt::format(fmt::runtime(by), bad.path));
+                         },
+                     .lines = {fmt::format(fmt::runtime(line), bad.path, bad.cause)},
+                     .ranks = {1, 2}});
   }
 }
 
@@ -34,14 +34,15 @@ TEST(BadPath, OfTokenFilesIsRefusedAtItsKey) {
 }
 
 TEST(BadPath, OfAGlobIsRefusedAtItsKey) {
-  expect_refused({.name = "",
-                  .make =
-                      [](const Scene& scene) {
-                        make_obstacles(scene.folder());
-                        scene.edit("path: validation.u16", "path: c*/*");
-                      },
-                  .lines = {"config.yaml:14:23: data.validation[0].path: c*/*: a folder on the way "
-                            "cannot be listed: Permission denied"}});
+  expect_rejected(
+      {.name = "",
+       .make =
+           [](const Scene& scene) {
+             make_obstacles(scene.folder());
+             scene.edit("path: validation.u16", "path: c*/*");
+           },
+       .lines = {"config.yaml:14:23: data.validation[0].path: c*/*: a folder on the way "
+                 "cannot be listed: Permission denied"}});
 }
 
 TEST(BadPath, OfTheOutputIsRefusedAtItsKey) {
@@ -58,19 +59,19 @@ TEST(BadPath, OfACheckpointIsRefusedAtItsKey) {
 }
 
 TEST(BadPath, OfTheConfigurationIsRefusedWithItsCause) {
-  expect_refused({.name = "",
-                  .make =
-                      [](const Scene& scene) {
-                        make_obstacles(scene.folder());
-                        fs::remove(scene.path("config.yaml"));
-                        fs::create_symlink("closed/config.yaml", scene.path("config.yaml"));
-                      },
-                  .lines = {"config.yaml: cannot read the configuration: Permission denied"}});
+  expect_rejected({.name = "",
+                   .make =
+                       [](const Scene& scene) {
+                         make_obstacles(scene.folder());
+                         fs::remove(scene.path("config.yaml"));
+                         fs::create_symlink("closed/config.yaml", scene.path("config.yaml"));
+                       },
+                   .lines = {"config.yaml: cannot read the configuration: Permission denied"}});
 }
 
 TEST(BadPath, WithBytesThatAreNoTextIsRefusedBeforeTheFirstStep) {
   const auto expect = [](const char* part, const char* by, const char* line) {
-    expect_refused(
+    expect_rejected(
         {.name = "", .make = [=](const Scene& scene) { scene.edit(part, by); }, .lines = {line}});
   };
   expect("name: run", "name: caf\xe9",
@@ -79,14 +80,14 @@ TEST(BadPath, WithBytesThatAreNoTextIsRefusedBeforeTheFirstStep) {
   expect("output_dir: runs", R"(output_dir: "a\0b")",
          R"(config.yaml:3:15: run.output_dir: read the quoted text "a\x00b": has a NUL at byte 1; )"
          "legal: text in UTF-8");
-  expect_refused({.name = "",
-                  .make =
-                      [](const Scene& scene) {
-                        fs::rename(scene.path("train.u16"), scene.path("caf\xe9.u16"));
-                        scene.edit("train: [{path: train.u16}]", "train: [{path: caf*.u16}]");
-                      },
-                  .lines = {R"(config.yaml:13:18: data.train[0].path: caf\xe9.u16: has the byte )"
-                            "0xe9 at 3, which is no UTF-8"}});
+  expect_rejected({.name = "",
+                   .make =
+                       [](const Scene& scene) {
+                         fs::rename(scene.path("train.u16"), scene.path("caf\xe9.u16"));
+                         scene.edit("train: [{path: train.u16}]", "train: [{path: caf*.u16}]");
+                       },
+                   .lines = {R"(config.yaml:13:18: data.train[0].path: caf\xe9.u16: has the byte )"
+                             "0xe9 at 3, which is no UTF-8"}});
 }
 
 }  // namespace

@@ -14,8 +14,8 @@ std::function<void(const Scene&)> edit(const char* part, const char* by) {
 
 void nothing(const Scene& /*scene*/) {}
 
-const std::vector<Mistaken>& mistakes_of_the_output() {
-  static const std::vector<Mistaken> kAll = {
+const std::vector<BadCase>& problems_of_the_output() {
+  static const std::vector<BadCase> kAll = {
       {.name = "OutputBelowAFile",
        .make = edit("output_dir: runs", "output_dir: train.u16"),
        .lines = {"config.yaml:3:15: run.output_dir: cannot write train.u16/run/config.yaml: Not a "
@@ -73,7 +73,7 @@ const std::vector<Mistaken>& mistakes_of_the_output() {
 }
 
 /// What a run needs besides its configuration and data; `words` come first on the command line.
-std::vector<Mistaken> mistakes_of_needs(const std::string& words) {
+std::vector<BadCase> problems_of_needs(const std::string& words) {
   const auto config_json = [](const Scene& scene) {
     create_directory(scene.path("theirs"));
     scene.write("theirs/model.safetensors", "");
@@ -115,15 +115,17 @@ std::vector<Mistaken> mistakes_of_needs(const std::string& words) {
   };
 }
 
-class BadSurroundings : public ::testing::TestWithParam<Mistaken> {};
+class BadSurroundings : public ::testing::TestWithParam<BadCase> {};
 
-TEST_P(BadSurroundings, AreToldByOneRankAndEndAllWithNothingTouched) { expect_refused(GetParam()); }
+TEST_P(BadSurroundings, AreToldByOneRankAndEndAllWithNothingTouched) {
+  expect_rejected(GetParam());
+}
 
-INSTANTIATE_TEST_SUITE_P(Needs, BadSurroundings, ::testing::ValuesIn(mistakes_of_needs("")),
+INSTANTIATE_TEST_SUITE_P(Needs, BadSurroundings, ::testing::ValuesIn(problems_of_needs("")),
                          name_of);
 INSTANTIATE_TEST_SUITE_P(NeedsOfADryRun, BadSurroundings,
-                         ::testing::ValuesIn(mistakes_of_needs("--dry-run ")), name_of);
-INSTANTIATE_TEST_SUITE_P(Output, BadSurroundings, ::testing::ValuesIn(mistakes_of_the_output()),
+                         ::testing::ValuesIn(problems_of_needs("--dry-run ")), name_of);
+INSTANTIATE_TEST_SUITE_P(Output, BadSurroundings, ::testing::ValuesIn(problems_of_the_output()),
                          name_of);
 
 }  // namespace

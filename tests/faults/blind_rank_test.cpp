@@ -50,8 +50,8 @@ class BlindRank : public ::testing::TestWithParam<int> {
     }
     return all;
   }
-  void expect_refused(const std::string& folder, const std::string& settings,
-                      const std::string& cause) const {
+  void expect_rejected(const std::string& folder, const std::string& settings,
+                       const std::string& cause) const {
     SCOPED_TRACE(settings);
     const auto before = contents();
     const Ended ended = train_blind("-t tmpfs none " + folder, settings);
@@ -73,14 +73,14 @@ TEST_P(BlindRank, IsNamedAndNothingIsTouched) {
   const auto cause = [](const std::string& key, const std::string& path) {
     return fmt::format("{}*: {}does not see {}, but {}does;", key, blind(), path, seeing());
   };
-  expect_refused(kFolder, "", cause("checkpoint.resume", newest));
-  expect_refused(kFolder, "checkpoint.resume=" + newest, cause("checkpoint.resume", newest));
-  expect_refused(newest, "checkpoint.resume=none checkpoint.initialize_from=" + newest,
-                 cause("checkpoint.initialize_from", newest));
+  expect_rejected(kFolder, "", cause("checkpoint.resume", newest));
+  expect_rejected(kFolder, "checkpoint.resume=" + newest, cause("checkpoint.resume", newest));
+  expect_rejected(newest, "checkpoint.resume=none checkpoint.initialize_from=" + newest,
+                  cause("checkpoint.initialize_from", newest));
   if (GetParam() != 0) {
-    expect_refused(kFolder, "checkpoint.resume=none",
-                   fmt::format("run.output_dir: {}cannot save where {}does, in {}:", blind(),
-                               seeing(), kFolder));
+    expect_rejected(kFolder, "checkpoint.resume=none",
+                    fmt::format("run.output_dir: {}cannot save where {}does, in {}:", blind(),
+                                seeing(), kFolder));
   }
   // Whoever sees all goes on.
   const Ended ended = run_.train({.num_ranks = 2, .settings = "train.steps=6"});

@@ -162,7 +162,7 @@ TEST_F(LoneFailure, AValidationFileThatChangesUnderOneTensorRankEndsTheJob) {
                 job.wait(kMaxSeconds));
 }
 
-TEST_F(LoneFailure, AMistakeInTheConfigurationOfOneRankIsToldByThatRank) {
+TEST_F(LoneFailure, AProblemInTheConfigurationOfOneRankIsToldByThatRank) {
   scene_.write("other/config.yaml", replaced(scene_.read("config.yaml"), "seed: 7", "sead: 7"));
   expect_told_by(1, {"config.yaml:4:3: run.sead: unknown key; *"}, scene_.run(two_ranks("")));
   EXPECT_FALSE(fs::exists(scene_.path("runs")));

@@ -34,10 +34,10 @@ std::vector<std::string> contents(const Scene& scene) {
 
 }  // namespace
 
-std::string name_of(const ::testing::TestParamInfo<Mistaken>& info) { return info.param.name; }
+std::string name_of(const ::testing::TestParamInfo<BadCase>& info) { return info.param.name; }
 
-std::ostream& operator<<(std::ostream& out, const Mistaken& mistaken) {
-  return out << mistaken.name;
+std::ostream& operator<<(std::ostream& out, const BadCase& bad_case) {
+  return out << bad_case.name;
 }
 
 bool matches(std::string_view text, std::string_view pattern) {
@@ -69,20 +69,20 @@ void expect_told_by(int rank, const std::vector<std::string>& lines, const Ended
                                              fmt::join(lines, "\n  "));
 }
 
-void expect_refused(const Mistaken& mistaken) {
+void expect_rejected(const BadCase& bad_case) {
   const Scene scene;
-  mistaken.make(scene);
+  bad_case.make(scene);
   const std::vector<std::string> before = contents(scene);
-  for (const int num_ranks : mistaken.ranks) {
+  for (const int num_ranks : bad_case.ranks) {
     SCOPED_TRACE(fmt::format("on {} ranks", num_ranks));
     // An mpirun whose job failed would sleep for a second before it ends.
     const std::string command =
         unprivileged("env OMPI_MCA_odls_base_sigkill_timeout=0 " +
-                     Scene::on_ranks(num_ranks, Scene::train(mistaken.words)));
+                     Scene::on_ranks(num_ranks, Scene::train(bad_case.words)));
     Ended ended = scene.run(command);
     // A busy machine stalls any job now and then; one that really waits does so again.
     if (ended.seconds >= kMaxSeconds) ended = scene.run(command);
-    expect_told_by(0, mistaken.lines, ended);
+    expect_told_by(0, bad_case.lines, ended);
     EXPECT_LT(ended.peak_bytes, kMaxBytes);
     EXPECT_EQ(ended.output, "");
     EXPECT_EQ(contents(scene), before);

@@ -13,7 +13,7 @@
 
 namespace redspine::testing {
 
-struct Mistaken {
+struct BadCase {
   const char* name;
   /// Makes the problem in the scene, which else would train.
   std::function<void(const Scene&)> make;
@@ -25,12 +25,12 @@ struct Mistaken {
 };
 
 /// So that a test's name is the problem's.
-std::string name_of(const ::testing::TestParamInfo<Mistaken>& info);
-std::ostream& operator<<(std::ostream& out, const Mistaken& mistaken);
+std::string name_of(const ::testing::TestParamInfo<BadCase>& info);
+std::ostream& operator<<(std::ostream& out, const BadCase& bad_case);
 
 /// Makes the problem and runs the job on each of its numbers of ranks, with no more rights than any
 /// user has.
-void expect_refused(const Mistaken& mistaken);
+void expect_rejected(const BadCase& bad_case);
 
 /// The job ended with exit code 2, rank `rank` alone told exactly `lines`, and nothing was left.
 void expect_told_by(int rank, const std::vector<std::string>& lines, const Ended& ended);

@@ -27,7 +27,7 @@ TEST(LoadedLibrary, PassesArgumentsAndResultsOn) {
   EXPECT_EQ(times_power_of_two(-5.0, -1), -2.5);
 }
 
-TEST(LoadedLibrary, ThatIsMissingIsTheKeysMistake) {
+TEST(LoadedLibrary, ThatIsMissingIsTheKeysProblem) {
   try {
     const LoadedLibrary missing("libno_such.so.13", "run.device", "cpu");
     ADD_FAILURE() << "it was found";

@@ -39,14 +39,14 @@ TEST(Tiktoken, RefusesRanksThatItDoesNotKnow) {
     const std::string token = {'x', static_cast<char>(id >> 8), static_cast<char>(id & 255)};
     as_many_as_gpt2 += base64(token) + " " + std::to_string(id) + "\n";
   }
-  const auto expect_refused = [](const std::string& text, const std::string& expected) {
+  const auto expect_rejected = [](const std::string& text, const std::string& expected) {
     const std::string message = config_error_of([&] { parse_tiktoken(text, kSource); });
     EXPECT_NE(message.find(expected), std::string::npos) << message;
     EXPECT_NE(message.find("legal: GPT-2 (50256), "), std::string::npos) << message;
     EXPECT_NE(message.find("give the tokenizer.json"), std::string::npos) << message;
   };
-  expect_refused(small_tiktoken(), "data.tokenizer: FILE: has 260 ranks, which are not");
-  expect_refused(as_many_as_gpt2, "FILE: has 50256 ranks, which are not");
+  expect_rejected(small_tiktoken(), "data.tokenizer: FILE: has 260 ranks, which are not");
+  expect_rejected(as_many_as_gpt2, "FILE: has 50256 ranks, which are not");
 }
 
 TEST(Tiktoken, RefusesARankThatIsTheEndOfText) {

@@ -22,7 +22,7 @@ class BadPaths : public ::testing::Test {
   ~BadPaths() override { fs::permissions(run_.path("closed"), fs::perms::all); }
 
   /// Runs the command with each of the paths for PATH; DIR is the run's folder.
-  void expect_refused(const std::string& words) const {
+  void expect_rejected(const std::string& words) const {
     std::vector<BadPath> paths = bad_paths();
     paths.push_back({"caf\xe9", "has the byte 0xe9 at "});
     for (const BadPath& bad : paths) {
@@ -51,29 +51,29 @@ class BadPaths : public ::testing::Test {
 };
 
 TEST_F(BadPaths, AreRefusedByTrainTraceAndBench) {
-  expect_refused("train --config PATH");
-  expect_refused("trace --step 1 --config PATH");
-  expect_refused("bench --config PATH");
+  expect_rejected("train --config PATH");
+  expect_rejected("trace --step 1 --config PATH");
+  expect_rejected("bench --config PATH");
 }
 
 TEST_F(BadPaths, AreRefusedByTokenize) {
-  expect_refused("tokenize PATH --output DIR/new");
-  expect_refused("tokenize DIR/text --output PATH");
-  expect_refused("tokenize DIR/text --output PATH --output-format llmc");
-  expect_refused("tokenize DIR/text --output DIR/new --tokenizer PATH");
-  expect_refused("tokenize DIR/text --train-bpe --vocab-size 300 --save-tokenizer PATH");
-  expect_refused("tokenize --inspect PATH");
-  expect_refused("tokenize --verify PATH --vocab-size 300");
+  expect_rejected("tokenize PATH --output DIR/new");
+  expect_rejected("tokenize DIR/text --output PATH");
+  expect_rejected("tokenize DIR/text --output PATH --output-format llmc");
+  expect_rejected("tokenize DIR/text --output DIR/new --tokenizer PATH");
+  expect_rejected("tokenize DIR/text --train-bpe --vocab-size 300 --save-tokenizer PATH");
+  expect_rejected("tokenize --inspect PATH");
+  expect_rejected("tokenize --verify PATH --vocab-size 300");
 }
 
 TEST_F(BadPaths, AreRefusedByWhatReadsACheckpoint) {
-  expect_refused("sample --checkpoint PATH");
-  expect_refused("evaluate --checkpoint PATH --data DIR/tokens");
-  expect_refused("checkpoint inspect PATH");
-  expect_refused("checkpoint verify PATH");
-  expect_refused("checkpoint diff PATH DIR");
-  expect_refused("checkpoint export PATH --output DIR/new");
-  expect_refused("checkpoint import PATH --output DIR/new");
+  expect_rejected("sample --checkpoint PATH");
+  expect_rejected("evaluate --checkpoint PATH --data DIR/tokens");
+  expect_rejected("checkpoint inspect PATH");
+  expect_rejected("checkpoint verify PATH");
+  expect_rejected("checkpoint diff PATH DIR");
+  expect_rejected("checkpoint export PATH --output DIR/new");
+  expect_rejected("checkpoint import PATH --output DIR/new");
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ void flip_from_end(const std::string& path, std::int64_t distance) {
   file.put(static_cast<char>(byte ^ 1));
 }
 
-void expect_mistake(const std::string& words, const std::string& part) {
+void expect_problem(const std::string& words, const std::string& part) {
   const Result result = redspine("checkpoint " + words);
   EXPECT_EQ(result.exit_code, 2) << result.output;
   EXPECT_EQ(count(result.output, part), 1) << part << " in\n" << result.output;
@@ -49,7 +49,7 @@ TEST(CheckpointCommand, HelpListsTheCommandsAndEachHasItsOwn) {
     EXPECT_EQ(count(of_command.output, "redspine checkpoint " + name + " "), 1);
   }
   EXPECT_EQ(redspine("checkpoint").exit_code, 2);
-  expect_mistake("verfy x", "checkpoint verfy: unknown command; nearest: verify;");
+  expect_problem("verfy x", "checkpoint verfy: unknown command; nearest: verify;");
 }
 
 TEST(CheckpointCommand, InspectShowsTensorsLayersStepAndConfiguration) {
@@ -190,28 +190,28 @@ TEST(CheckpointCommand, AModelThatTransformersDoesNotKnowIsExportedWithAWarning)
   EXPECT_EQ(count(result.output, "warning: transformers has no model with these options"), 1);
 }
 
-TEST(CheckpointCommand, MistakesAreNamedAndNothingIsMade) {
+TEST(CheckpointCommand, ProblemsAreNamedAndNothingIsMade) {
   const std::string last = trained("last");
   const std::string output = fresh("output");
-  expect_mistake("inspect", "directories given: 0; legal: 1");
-  expect_mistake("inspect a b", "directories given: 2; legal: 1");
-  expect_mistake("inspect /no/such", "/no/such: does not exist");
-  expect_mistake("verify /no/such", "/no/such: does not exist");
-  expect_mistake("diff " + last, "directories given: 1; legal: 2");
-  expect_mistake("export " + last, "--output DIR is missing");
-  expect_mistake("import --output " + output, "directories given to read from: 0; legal: 1");
-  expect_mistake(fmt::format("export {} --output {} --dtype fp8", last, output),
+  expect_problem("inspect", "directories given: 0; legal: 1");
+  expect_problem("inspect a b", "directories given: 2; legal: 1");
+  expect_problem("inspect /no/such", "/no/such: does not exist");
+  expect_problem("verify /no/such", "/no/such: does not exist");
+  expect_problem("diff " + last, "directories given: 1; legal: 2");
+  expect_problem("export " + last, "--output DIR is missing");
+  expect_problem("import --output " + output, "directories given to read from: 0; legal: 1");
+  expect_problem(fmt::format("export {} --output {} --dtype fp8", last, output),
                  "--dtype: read \"fp8\"; legal: f32, bf16, f16");
-  expect_mistake(fmt::format("export {} --output {}", last, trained("first")),
+  expect_problem(fmt::format("export {} --output {}", last, trained("first")),
                  "--output: " + trained("first") + ": is there already");
-  expect_mistake(fmt::format("import {} --output {}", trained("run"), output),
+  expect_problem(fmt::format("import {} --output {}", trained("run"), output),
                  trained("run") + ": has no model.safetensors");
-  expect_mistake("inspect --jsno " + last, "--jsno: unknown option; nearest: --json");
+  expect_problem("inspect --jsno " + last, "--jsno: unknown option; nearest: --json");
 
   const std::string other = fresh("bert");
   write_model(other, {.config = small_model(Family::gpt2, 61)});
   std::ofstream(other + "/config.json") << R"({"model_type": "bert"})";
-  expect_mistake(fmt::format("import {} --output {}", other, output),
+  expect_problem(fmt::format("import {} --output {}", other, output),
                  other + "/config.json: model_type: is bert; legal: gpt2, llama, redspine");
   EXPECT_FALSE(fs::exists(output));
   EXPECT_FALSE(fs::exists(output + ".partial"));

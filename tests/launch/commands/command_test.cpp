@@ -100,7 +100,7 @@ TEST(CommandLine, TokenizeRefusesWhatItCannotRead) {
       << format.output;
 }
 
-TEST_F(Command, TrainWithoutConfigIsAMistake) {
+TEST_F(Command, TrainWithoutConfigIsAProblem) {
   const Result result = redspine("train");
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_NE(result.output.find("--config FILE is missing"), std::string::npos) << result.output;
@@ -135,7 +135,7 @@ TEST_F(Command, ADryRunShowsConfigAndLayoutAndTouchesNothing) {
   EXPECT_FALSE(std::filesystem::exists(path("runs")));
 }
 
-TEST_F(Command, AllMistakesAreToldByOneRankAndEndAllWithCode2) {
+TEST_F(Command, AllProblemsAreToldByOneRankAndEndAllWithCode2) {
   write_config("bad.yaml", "trian: 3\n");
   const Result result = on_ranks(3, train("bad.yaml", "--set model.num_heads=3 parallel.tensor=2"));
   EXPECT_EQ(result.exit_code, 2);
@@ -147,7 +147,7 @@ TEST_F(Command, AllMistakesAreToldByOneRankAndEndAllWithCode2) {
   EXPECT_FALSE(std::filesystem::exists(path("runs")));
 }
 
-TEST_F(Command, AMistakeOfOneRankAloneIsToldByThatRank) {
+TEST_F(Command, AProblemOfOneRankAloneIsToldByThatRank) {
   const Result result =
       on_ranks(1, train("run.yaml") + " : -n 1 " REDSPINE_BINARY " " + train("missing.yaml"));
   EXPECT_EQ(result.exit_code, 2);
@@ -164,7 +164,7 @@ TEST_F(Command, RanksThatReadDifferentConfigurationsDoNotTrain) {
   EXPECT_EQ(count(result.output, "\"  seed: 1234\" on rank 0, \"  seed: 5\" on rank 1"), 1);
 }
 
-TEST_F(Command, AMistakeInADataFileIsToldAtTheKeyThatNamesIt) {
+TEST_F(Command, AProblemInADataFileIsToldAtTheKeyThatNamesIt) {
   const Result result = on_ranks(2, train("run.yaml", "--set 'data.validation=[{path: nothing}]'"));
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_EQ(count(result.output,

@@ -36,7 +36,7 @@ constexpr const char* kModel = "model-00001-of-00001.safetensors";
 constexpr const char* kOptimizer = "optimizer-00001-of-00001.safetensors";
 constexpr const char* kNotCompared = " was not compared with its manifest (--no-verify)\n";
 
-void expect_refused(const Result& result, const std::string& key, const std::string& directory) {
+void expect_rejected(const Result& result, const std::string& key, const std::string& directory) {
   EXPECT_EQ(result.exit_code, 2) << result.output;
   const std::string cause =
       fmt::format("{}{}/{}: tensor transformer.ln_f.bias: differs from what was written\n", key,
@@ -56,7 +56,7 @@ TEST(ADamagedModel, IsNeitherExportedNorImportedAndNothingVouchesForIt) {
   const std::string output = fresh("output");
   for (const std::string command : {"export", "import"}) {
     const std::string words = fmt::format("checkpoint {} {} --output {}", command, source, output);
-    expect_refused(redspine(words), "redspine: ", source);
+    expect_rejected(redspine(words), "redspine: ", source);
     EXPECT_FALSE(fs::exists(output));
 
     const Result forced = redspine(words + " --no-verify");
@@ -70,7 +70,7 @@ TEST(ADamagedModel, IsNeitherExportedNorImportedAndNothingVouchesForIt) {
 TEST(ADamagedModel, IsNotCompared) {
   const std::string source = damaged(kModel);
   const std::string words = fmt::format("checkpoint diff {} {}", trained("last"), source);
-  expect_refused(redspine(words), "redspine: ", source);
+  expect_rejected(redspine(words), "redspine: ", source);
   const Result forced = redspine(words + " --no-verify");
   EXPECT_EQ(forced.exit_code, 1) << forced.output;
   EXPECT_EQ(count(forced.output, "\ndifferent: 83 of 84 tensors are equal\n"), 1) << forced.output;
@@ -83,7 +83,7 @@ TEST(ADamagedModel, IsNeitherEvaluatedNorSampledOnAnyNumberOfRanks) {
   const std::string sample = fmt::format("sample --tokens 3 --checkpoint {}", source);
   for (const std::string& words : {evaluate, sample}) {
     for (const int num_ranks : {1, 2}) {
-      expect_refused(on_ranks(num_ranks, words), "--checkpoint: ", source);
+      expect_rejected(on_ranks(num_ranks, words), "--checkpoint: ", source);
     }
     const Result forced = redspine(words + " --no-verify");
     EXPECT_EQ(forced.exit_code, 0) << forced.output;
@@ -95,9 +95,9 @@ TEST(ADamagedModel, IsNeitherEvaluatedNorSampledOnAnyNumberOfRanks) {
 TEST(ADamagedModel, BeginsNoRun) {
   const std::string source = damaged(kModel);
   for (const int num_ranks : {1, 2}) {
-    expect_refused(on_ranks(num_ranks, train_from(source, "refused") +
-                                           fmt::format(" parallel.tensor={}", num_ranks)),
-                   "checkpoint.initialize_from: ", source);
+    expect_rejected(on_ranks(num_ranks, train_from(source, "refused") +
+                                            fmt::format(" parallel.tensor={}", num_ranks)),
+                    "checkpoint.initialize_from: ", source);
     EXPECT_FALSE(fs::exists(trained("refused")));
   }
   const Result forced = redspine(train_from(source, "forced") + " checkpoint.verify=false");
@@ -147,44 +147,44 @@ TEST(ACheckpoint, IsNotLedToOtherFilesByAnIndexThatCameLater) {
 
 // --- What is no checkpoint
 
-void expect_mistake(const std::string& words, const std::string& part) {
+void expect_problem(const std::string& words, const std::string& part) {
   const Result result = redspine(words);
   EXPECT_EQ(result.exit_code, 2) << result.output;
   EXPECT_EQ(count(result.output, part), 1) << part << " in\n" << result.output;
 }
 
 TEST(APath, ThatIsNotThereIsNoIncompleteCheckpoint) {
-  expect_mistake("checkpoint verify /no/such", "] /no/such: does not exist\n");
-  expect_mistake("checkpoint inspect /no/such", "/no/such: does not exist\n");
+  expect_problem("checkpoint verify /no/such", "] /no/such: does not exist\n");
+  expect_problem("checkpoint inspect /no/such", "/no/such: does not exist\n");
   const std::string train = "train --config " + trained("run.yaml") + " --set run.name=nowhere ";
-  expect_mistake(train + "checkpoint.resume=/no/such",
+  expect_problem(train + "checkpoint.resume=/no/such",
                  "checkpoint.resume: /no/such: does not exist\n");
-  expect_mistake(train + "checkpoint.initialize_from=/no/such",
+  expect_problem(train + "checkpoint.initialize_from=/no/such",
                  "checkpoint.initialize_from: /no/such: does not exist\n");
   EXPECT_FALSE(fs::exists(trained("nowhere")));
 }
 
 TEST(APath, ThatIsANameOfTheHubOrAnotherFormGetsAHint) {
   for (const std::string name : {"gpt2", "meta-llama/Llama-3.2-1B"}) {
-    expect_mistake(
+    expect_problem(
         "sample --checkpoint " + name,
         fmt::format("{0}: does not exist; a model of the Hugging Face hub is not fetched "
                     "from here: `hf download {0} --local-dir DIR` does",
                     name));
   }
   for (const std::string path : {"runs.d/a/b", "./gpt2"}) {
-    expect_mistake("sample --checkpoint " + path, path + ": does not exist\n");
+    expect_problem("sample --checkpoint " + path, path + ": does not exist\n");
   }
   const std::string gguf = fresh("model.gguf");
   std::ofstream file(gguf);
-  expect_mistake("checkpoint import --output /tmp/x " + gguf,
+  expect_problem("checkpoint import --output /tmp/x " + gguf,
                  gguf + " is in llama.cpp's form, which is not read: take the model's safetensors");
-  expect_mistake(fmt::format("checkpoint inspect {}/{}", trained("last"), kModel),
+  expect_problem(fmt::format("checkpoint inspect {}/{}", trained("last"), kModel),
                  fmt::format("{}: is no directory; legal: the folder that it lies in", kModel));
   const std::string folder = fresh("folder");
   fs::create_directory(folder);
   std::ofstream(folder + "/Q4_K.gguf") << "GGUF";
-  expect_mistake("sample --checkpoint " + folder, "Q4_K.gguf is in llama.cpp's form");
+  expect_problem("sample --checkpoint " + folder, "Q4_K.gguf is in llama.cpp's form");
 }
 
 TEST(WeightsOfAnotherModel, AreToldByTheSettingsThatDiffer) {

@@ -83,18 +83,18 @@ TEST_F(DataCommands, TraceNamesDocumentsAndShowsTheirText) {
   EXPECT_NE(far.output.find(" ...\n"), std::string::npos);
 }
 
-TEST_F(DataCommands, TraceTellsMistakes) {
+TEST_F(DataCommands, TraceTellsProblems) {
   const std::string config = write_run();
-  const auto expect_mistake = [](const std::string& words, const std::string& text) {
+  const auto expect_problem = [](const std::string& words, const std::string& text) {
     const Result result = redspine(words);
     EXPECT_EQ(result.exit_code, 2) << words;
     EXPECT_NE(result.output.find(text), std::string::npos) << result.output;
   };
-  expect_mistake("trace --step 1", "--config is missing");
-  expect_mistake("trace --config " + config, "--step is missing");
-  expect_mistake("trace --config " + config + " --step 0", "--step: is 0; legal: 1 to");
-  expect_mistake("trace --config " + config + " --step 4", "train.steps, 3");
-  expect_mistake("trace --config " + config + " --step 1 --set data.tokenizer=/none.json",
+  expect_problem("trace --step 1", "--config is missing");
+  expect_problem("trace --config " + config, "--step is missing");
+  expect_problem("trace --config " + config + " --step 0", "--step: is 0; legal: 1 to");
+  expect_problem("trace --config " + config + " --step 4", "train.steps, 3");
+  expect_problem("trace --config " + config + " --step 1 --set data.tokenizer=/none.json",
                  "data.tokenizer: /none.json");
 }
 
@@ -166,18 +166,18 @@ TEST_F(DataCommands, WritingOneOutputAtTheSameTimeAreKeptApart) {
                     "done",
                     path(""), REDSPINE_BINARY, first, partial, second));
   };
-  const auto expect_refused = [](const Result& result, const std::string& problem) {
+  const auto expect_rejected = [](const Result& result, const std::string& problem) {
     EXPECT_EQ(count(result.output, problem + ": another process is writing it"), 1)
         << result.output;
     EXPECT_EQ(count(result.output, "second: 2\n"), 1) << result.output;
     EXPECT_EQ(count(result.output, "first: done\n"), 1) << result.output;
   };
   write("text", read("text"));
-  expect_refused(run_two("tokenize - --output t", "t.bin.partial", "tokenize --output t"),
-                 "--output: t.bin");
+  expect_rejected(run_two("tokenize - --output t", "t.bin.partial", "tokenize --output t"),
+                  "--output: t.bin");
   EXPECT_EQ(std::filesystem::file_size(path("t.bin")), 2 * (read("text").size() + 1));
   const std::string train = " --train-bpe --vocab-size 300 --save-tokenizer ";
-  expect_refused(
+  expect_rejected(
       run_two("tokenize -" + train + "a.json", "a.json.partial", "tokenize" + train + "a.json"),
       "--save-tokenizer: a.json");
   EXPECT_TRUE(std::filesystem::exists(path("a.json")));
@@ -223,19 +223,19 @@ TEST_F(DataCommands, VerifyHasHonestExitCodes) {
 }
 
 TEST_F(DataCommands, OptionsThatDoNotGoTogetherAreTold) {
-  const auto expect_mistake = [](const std::string& words, const std::string& text) {
+  const auto expect_problem = [](const std::string& words, const std::string& text) {
     const Result result = redspine("tokenize " + words);
     EXPECT_EQ(result.exit_code, 2) << words;
     EXPECT_NE(result.output.find(text), std::string::npos) << words << ": " << result.output;
   };
-  expect_mistake("--inspect a --verify b --vocab-size 3", "--verify: is given with --inspect");
-  expect_mistake("--inspect a --output b", "--output: has no meaning with --inspect");
-  expect_mistake("a --output b --train-bpe", "--save-tokenizer: is missing");
-  expect_mistake("a --output b --train-bpe", "--vocab-size: is missing");
-  expect_mistake("a --output b --vocab-size 300", "--vocab-size: has no meaning without");
-  expect_mistake("- --output b --train-bpe --vocab-size 300 --save-tokenizer c",
+  expect_problem("--inspect a --verify b --vocab-size 3", "--verify: is given with --inspect");
+  expect_problem("--inspect a --output b", "--output: has no meaning with --inspect");
+  expect_problem("a --output b --train-bpe", "--save-tokenizer: is missing");
+  expect_problem("a --output b --train-bpe", "--vocab-size: is missing");
+  expect_problem("a --output b --vocab-size 300", "--vocab-size: has no meaning without");
+  expect_problem("- --output b --train-bpe --vocab-size 300 --save-tokenizer c",
                  "reads the inputs twice");
-  expect_mistake("a --output b --output-format x", "--output-format: read \"x\"; legal: megatron");
+  expect_problem("a --output b --output-format x", "--output-format: read \"x\"; legal: megatron");
 }
 
 /// The most memory that any program which this test started, and waited for, has taken so far.

@@ -37,7 +37,7 @@ double loss_of_training() {
   return loss;
 }
 
-void expect_mistake(const std::string& words, const std::string& part) {
+void expect_problem(const std::string& words, const std::string& part) {
   const Result result = redspine(words);
   EXPECT_EQ(result.exit_code, 2) << result.output;
   EXPECT_EQ(count(result.output, part), 1) << part << " in\n" << result.output;
@@ -118,19 +118,19 @@ TEST(EvaluateCommand, SaysWhyItDoesNotKnowTheBytes) {
       << json.output;
 }
 
-TEST(EvaluateCommand, MistakesAreNamed) {
+TEST(EvaluateCommand, ProblemsAreNamed) {
   const std::string checkpoint = "evaluate --checkpoint " + trained("last");
-  expect_mistake("evaluate --data x", "--checkpoint is missing");
-  expect_mistake(checkpoint, "--data is missing");
-  expect_mistake(checkpoint + " --data /no/such", "--data: /no/such: ");
-  expect_mistake(evaluate("--format xml"), "--format: ");
-  expect_mistake(evaluate("--sequence-length 33"), "--sequence-length: is 33; legal: 1 to 32");
-  expect_mistake(evaluate("--batch-size 0"), "--batch-size: is 0; legal: 1 to ");
-  expect_mistake(evaluate("--tensor 2"), "--tensor: is 2; legal for 1 rank and 4 heads: 1");
-  expect_mistake(evaluate("--tokenizer words"), "--tokenizer: words: ");
+  expect_problem("evaluate --data x", "--checkpoint is missing");
+  expect_problem(checkpoint, "--data is missing");
+  expect_problem(checkpoint + " --data /no/such", "--data: /no/such: ");
+  expect_problem(evaluate("--format xml"), "--format: ");
+  expect_problem(evaluate("--sequence-length 33"), "--sequence-length: is 33; legal: 1 to 32");
+  expect_problem(evaluate("--batch-size 0"), "--batch-size: is 0; legal: 1 to ");
+  expect_problem(evaluate("--tensor 2"), "--tensor: is 2; legal for 1 rank and 4 heads: 1");
+  expect_problem(evaluate("--tokenizer words"), "--tokenizer: words: ");
   const std::string theirs = fresh("theirs");
   write_model(theirs, {.config = small_model(Family::gpt2, 61)});
-  expect_mistake(fmt::format("evaluate --checkpoint {} --data {}", theirs, trained("tokens")),
+  expect_problem(fmt::format("evaluate --checkpoint {} --data {}", theirs, trained("tokens")),
                  "--data: ");
   const Result result = on_ranks(2, evaluate("--tensor 3"));
   EXPECT_EQ(result.exit_code, 2);

@@ -23,7 +23,7 @@ std::string text_of(const std::string& words) {
   return result.output;
 }
 
-void expect_mistake(const std::string& words, const std::string& part) {
+void expect_problem(const std::string& words, const std::string& part) {
   const Result result = redspine(words);
   EXPECT_EQ(result.exit_code, 2) << result.output;
   EXPECT_EQ(count(result.output, part), 1) << part << " in\n" << result.output;
@@ -86,19 +86,19 @@ TEST(SampleCommand, SamplesAModelOfTransformers) {
   EXPECT_EQ(result.output, alone);
 }
 
-TEST(SampleCommand, MistakesAreNamed) {
-  expect_mistake("sample", "--checkpoint DIR is missing");
-  expect_mistake("sample --checkpoint /no/such", "--checkpoint: /no/such: does not exist");
-  expect_mistake(sample("--temperature=-1"), "--temperature: is -1; legal: 0 and more");
-  expect_mistake(sample("--temperature nan"), "--temperature: is nan; legal: 0 and more");
-  expect_mistake(sample("--top-k=-2"), "--top-k: is -2; legal: 0 and more");
-  expect_mistake(sample("--tokens=-2"), "--tokens: is -2; legal: 0 and more");
-  expect_mistake(sample("--tokens many"), "'many'");
-  expect_mistake(sample("--tokenizer words"), "--tokenizer: words: ");
-  expect_mistake(sample("stray"), "stray: belongs to no option");
+TEST(SampleCommand, ProblemsAreNamed) {
+  expect_problem("sample", "--checkpoint DIR is missing");
+  expect_problem("sample --checkpoint /no/such", "--checkpoint: /no/such: does not exist");
+  expect_problem(sample("--temperature=-1"), "--temperature: is -1; legal: 0 and more");
+  expect_problem(sample("--temperature nan"), "--temperature: is nan; legal: 0 and more");
+  expect_problem(sample("--top-k=-2"), "--top-k: is -2; legal: 0 and more");
+  expect_problem(sample("--tokens=-2"), "--tokens: is -2; legal: 0 and more");
+  expect_problem(sample("--tokens many"), "'many'");
+  expect_problem(sample("--tokenizer words"), "--tokenizer: words: ");
+  expect_problem(sample("stray"), "stray: belongs to no option");
 }
 
-TEST(SampleCommand, AMistakeIsToldOnceByAllRanks) {
+TEST(SampleCommand, AProblemIsToldOnceByAllRanks) {
   const Result result = on_ranks(2, "sample --checkpoint /no/such");
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_EQ(count(result.output, "/no/such: does not exist"), 1) << result.output;
@@ -108,10 +108,10 @@ TEST(SampleCommand, TokensThatAreNoBytesAreNotShownAsBytes) {
   const std::string theirs = fresh("theirs");
   write_model(theirs, {.config = small_model(Family::gpt2, 300)});
   const std::string words = "sample --tokens 3 --prompt ab --checkpoint " + theirs;
-  expect_mistake(words, "--tokenizer: is not given, and " + theirs + " does not say");
+  expect_problem(words, "--tokenizer: is not given, and " + theirs + " does not say");
   EXPECT_TRUE(text_of(words + " --tokenizer bytes").starts_with("ab"));
   std::ofstream(theirs + "/tokenizer.json") << "{}";
-  expect_mistake(words, "--tokenizer: " + theirs + "/tokenizer.json: ");
+  expect_problem(words, "--tokenizer: " + theirs + "/tokenizer.json: ");
 }
 
 TEST(SampleCommand, WeightsThatAreMissingAreNamedByOneRankAndEndAll) {

@@ -95,45 +95,45 @@ TEST(ConfigFile, SettingsWinOverTheFileAndTheLastOfThemWins) {
 // --- What is rejected, and in which words --------------------------------------------------------
 
 TEST(ConfigFile, AnUnknownKeyIsNamedWithTheNearestAndTheLegalOnes) {
-  EXPECT_EQ(mistakes_of(kMinimal + "schedule:\n  kind: cosine\n  warmup: 3\n"),
+  EXPECT_EQ(problems_of(kMinimal + "schedule:\n  kind: cosine\n  warmup: 3\n"),
             "run.yaml:7:3: schedule.warmup: unknown key; nearest: schedule.warmup_steps; "
             "legal here: kind, warmup_steps, decay_steps, min_ratio");
 }
 
 TEST(ConfigFile, AKeyThatIsFarFromAllIsNamedWithoutANearest) {
-  EXPECT_EQ(mistakes_of(kMinimal + "run: {hang_seconds: 3}\n"),
+  EXPECT_EQ(problems_of(kMinimal + "run: {hang_seconds: 3}\n"),
             "run.yaml:5:7: run.hang_seconds: unknown key; legal here: name, output_dir, seed, "
             "device, precision, collectives");
 }
 
 TEST(ConfigFile, AKeyInAWrongSectionIsFoundInItsOwn) {
-  EXPECT_EQ(mistakes_of(kMinimal + "  learning_rate: 3\n"),
+  EXPECT_EQ(problems_of(kMinimal + "  learning_rate: 3\n"),
             "run.yaml:5:3: train.learning_rate: unknown key; nearest: optimizer.learning_rate; "
             "legal here: steps, log_interval, eval_interval, eval_batches");
 }
 
 TEST(ConfigFile, AnUnknownSectionIsNamed) {
-  EXPECT_EQ(mistakes_of(kMinimal + "optimiser: {beta1: 0.5}\n"),
+  EXPECT_EQ(problems_of(kMinimal + "optimiser: {beta1: 0.5}\n"),
             "run.yaml:5:1: optimiser: unknown key; nearest: optimizer; legal here: run, model, "
             "data, batch, parallel, optimizer, schedule, train, checkpoint");
 }
 
 TEST(ConfigFile, ADuplicateKeyIsNamedWithItsFirstPlace) {
-  EXPECT_EQ(mistakes_of(kMinimal + "  log_interval: 2\n  steps: 20\n"),
+  EXPECT_EQ(problems_of(kMinimal + "  log_interval: 2\n  steps: 20\n"),
             "run.yaml:6:3: train.steps: duplicate key; first given at run.yaml:4:3");
-  EXPECT_EQ(mistakes_of(kMinimal + "data: {}\n"),
+  EXPECT_EQ(problems_of(kMinimal + "data: {}\n"),
             "run.yaml:5:1: data: duplicate key; first given at run.yaml:1:1");
 }
 
 TEST(ConfigFile, AKeyWithADotIsToldToIndent) {
-  EXPECT_EQ(mistakes_of(kMinimal + "model.num_layers: 3\n"),
+  EXPECT_EQ(problems_of(kMinimal + "model.num_layers: 3\n"),
             "run.yaml:5:1: model.num_layers: a dot in a key; in a file, each part is a level of "
             "indentation");
 }
 
 TEST(ConfigFile, AWholeNumberIsWrittenInDigits) {
   const auto read = [](const std::string& value) {
-    return mistakes_of(kMinimal + "model: {num_layers: " + value + "}\n");
+    return problems_of(kMinimal + "model: {num_layers: " + value + "}\n");
   };
   const std::string where = "run.yaml:5:21: model.num_layers: ";
   EXPECT_EQ(read("1.5"), where + "read the number 1.5; " + kWholeNumber);
@@ -157,12 +157,12 @@ TEST(ConfigFile, AWholeNumberIsWrittenInDigits) {
 }
 
 TEST(ConfigFile, AKeyWithoutValueIsNamedAtTheKey) {
-  EXPECT_EQ(mistakes_of(kMinimal + "batch:\n  micro_batch_size:\n"),
+  EXPECT_EQ(problems_of(kMinimal + "batch:\n  micro_batch_size:\n"),
             std::string("run.yaml:6:3: batch.micro_batch_size: read no value; ") + kWholeNumber);
 }
 
 TEST(ConfigFile, ASeedIsNotNegative) {
-  EXPECT_NE(mistakes_of(kMinimal + "run: {seed: -1}\n")
+  EXPECT_NE(problems_of(kMinimal + "run: {seed: -1}\n")
                 .find("run.yaml:5:13: run.seed: read the number -1: outside 0 to "
                       "18446744073709551615"),
             std::string::npos);
@@ -170,7 +170,7 @@ TEST(ConfigFile, ASeedIsNotNegative) {
 
 TEST(ConfigFile, ANumberIsFiniteAndNotQuoted) {
   const auto read = [](const std::string& value) {
-    return mistakes_of(kMinimal + "optimizer: {learning_rate: " + value + "}\n");
+    return problems_of(kMinimal + "optimizer: {learning_rate: " + value + "}\n");
   };
   const std::string where = "run.yaml:5:28: optimizer.learning_rate: ";
   const std::string legal = "; legal: a finite number, like 0.1 or 1e-4, without quotes";
@@ -187,52 +187,52 @@ TEST(ConfigFile, ANumberIsFiniteAndNotQuoted) {
 TEST(ConfigFile, ABooleanIsTrueOrFalse) {
   for (const std::string wrong : {"yes", "True", "1", "'true'", "on"}) {
     EXPECT_NE(
-        mistakes_of(kMinimal, {"model.bias=" + wrong}).find("legal: true or false, without quotes"),
+        problems_of(kMinimal, {"model.bias=" + wrong}).find("legal: true or false, without quotes"),
         std::string::npos)
         << wrong;
   }
 }
 
 TEST(ConfigFile, TextIsNoNumber) {
-  EXPECT_EQ(mistakes_of(kMinimal + "run: {name: 42}\n"),
+  EXPECT_EQ(problems_of(kMinimal + "run: {name: 42}\n"),
             "run.yaml:5:13: run.name: read the number 42: as text it is written \"42\"; legal: "
             "text in UTF-8");
 }
 
 TEST(ConfigFile, AWordIsOneOfThoseThatAreKnown) {
-  EXPECT_EQ(mistakes_of(kMinimal + "schedule: {kind: cos}\n"),
+  EXPECT_EQ(problems_of(kMinimal + "schedule: {kind: cos}\n"),
             "run.yaml:5:18: schedule.kind: read the text \"cos\"; legal: constant, linear, cosine, "
             "wsd");
 }
 
 TEST(ConfigFile, ASectionIsAMap) {
-  EXPECT_EQ(mistakes_of(kMinimal + "batch: 8\n"),
+  EXPECT_EQ(problems_of(kMinimal + "batch: 8\n"),
             "run.yaml:5:8: batch: read the number 8; legal: a map of the keys sequence_length, "
             "global_batch_size, micro_batch_size");
 }
 
 TEST(ConfigFile, AListOfFilesIsCheckedEntryByEntry) {
-  EXPECT_EQ(mistakes_of("train: {steps: 1}\ndata:\n  train: [{path: a}, {weight: 2}, {paht: b}]\n"),
+  EXPECT_EQ(problems_of("train: {steps: 1}\ndata:\n  train: [{path: a}, {weight: 2}, {paht: b}]\n"),
             "run.yaml:3:22: data.train[1].path: missing; legal: the path of a token file\n"
             "run.yaml:3:36: data.train[2].paht: unknown key; nearest: data.train[2].path; legal "
             "here: path, weight\n"
             "run.yaml:3:35: data.train[2].path: missing; legal: the path of a token file");
-  EXPECT_EQ(mistakes_of("train: {steps: 1}\ndata: {train: corpus}\n"),
+  EXPECT_EQ(problems_of("train: {steps: 1}\ndata: {train: corpus}\n"),
             "run.yaml:2:15: data.train: read the text \"corpus\"; legal: a list of files, like "
             "[{path: data/train, weight: 1.0}]");
 }
 
 TEST(ConfigFile, RequiredKeysAreNamedAsMissing) {
-  EXPECT_EQ(mistakes_of("data: {}\n"),
+  EXPECT_EQ(problems_of("data: {}\n"),
             std::string("run.yaml:1:7: data.train: missing; legal: a list of files, like [{path: "
                         "data/train, weight: 1.0}]\nrun.yaml: train.steps: missing; ") +
                 kWholeNumber);
 }
 
 TEST(ConfigFile, BrokenYamlIsNamedWithItsPlace) {
-  EXPECT_EQ(mistakes_of("model: {num_layers: 3\ntrain: 1\n").substr(0, 31),
+  EXPECT_EQ(problems_of("model: {num_layers: 3\ntrain: 1\n").substr(0, 31),
             "run.yaml:2:6: no valid YAML: en");
-  EXPECT_EQ(mistakes_of("train: *nowhere\n"),
+  EXPECT_EQ(problems_of("train: *nowhere\n"),
             "run.yaml:1:8: no valid YAML: the referenced anchor is not defined");
 }
 
@@ -240,24 +240,24 @@ TEST(ConfigFile, AFileIsOneMap) {
   const std::string legal =
       "; legal: a map of the sections run, model, data, batch, parallel, optimizer, schedule, "
       "train, checkpoint";
-  EXPECT_EQ(mistakes_of(""), "run.yaml: read nothing: the file is empty" + legal);
-  EXPECT_EQ(mistakes_of("# nothing\n"), "run.yaml: read nothing: the file is empty" + legal);
-  EXPECT_EQ(mistakes_of("- 1\n"), "run.yaml:1:1: read a list" + legal);
-  EXPECT_EQ(mistakes_of(kMinimal + "---\nrun: {}\n"), "run.yaml:6:1: 2 YAML documents; legal: one");
+  EXPECT_EQ(problems_of(""), "run.yaml: read nothing: the file is empty" + legal);
+  EXPECT_EQ(problems_of("# nothing\n"), "run.yaml: read nothing: the file is empty" + legal);
+  EXPECT_EQ(problems_of("- 1\n"), "run.yaml:1:1: read a list" + legal);
+  EXPECT_EQ(problems_of(kMinimal + "---\nrun: {}\n"), "run.yaml:6:1: 2 YAML documents; legal: one");
 }
 
 TEST(ConfigFile, ASettingIsAsStrictAsTheFile) {
-  EXPECT_EQ(mistakes_of(kMinimal, {"model.num_layer=3"}).substr(0, 92),
+  EXPECT_EQ(problems_of(kMinimal, {"model.num_layer=3"}).substr(0, 92),
             "--set model.num_layer=3: model.num_layer: unknown key; nearest: model.num_layers; "
             "legal here");
-  EXPECT_EQ(mistakes_of(kMinimal, {"model.num_layers=3.5"}),
+  EXPECT_EQ(problems_of(kMinimal, {"model.num_layers=3.5"}),
             std::string("--set model.num_layers=3.5: model.num_layers: read the number 3.5; ") +
                 kWholeNumber);
-  EXPECT_EQ(mistakes_of(kMinimal, {"train.steps"}),
+  EXPECT_EQ(problems_of(kMinimal, {"train.steps"}),
             "--set train.steps: legal: KEY=VALUE, like model.num_layers=24");
-  EXPECT_EQ(mistakes_of(kMinimal, {"train.steps=0"}),
+  EXPECT_EQ(problems_of(kMinimal, {"train.steps=0"}),
             "--set train.steps=0: train.steps: is 0; legal: 1 to 2147483647");
-  EXPECT_EQ(mistakes_of(kMinimal, {"model.rope={fator: 2}"}).substr(0, 74),
+  EXPECT_EQ(problems_of(kMinimal, {"model.rope={fator: 2}"}).substr(0, 74),
             "--set model.rope={fator: 2}: model.rope.fator: unknown key; nearest: model");
 }
 

@@ -16,50 +16,50 @@ TEST(ConfigText, ATabInAnIndentationIsToldAsSuch) {
   const auto tab_at = [](const char* place) {
     return fmt::format("run.yaml:{}: a tab indents the line; legal: spaces", place);
   };
-  EXPECT_EQ(mistakes_of("run:\n\tname: x\n"), tab_at("2:1"));
-  EXPECT_EQ(mistakes_of("run:\n  name: x\n  \tseed: 3\n"), tab_at("3:3"));
-  EXPECT_EQ(mistakes_of("data:\n  train:\n\t- path: x\n"), tab_at("3:1"));
-  EXPECT_EQ(mistakes_of("data:\n  train:\n  -\tpath: x\n    weight: 1\n"), tab_at("3:4"));
-  EXPECT_EQ(mistakes_of("run:\n  seed: 1\n\t\nmodel:\n  num_layers: 2\n"), tab_at("3:1"));
-  EXPECT_EQ(mistakes_of("run:\n  name: a\tb\n  seed: {7\n").find("a tab"), std::string::npos)
+  EXPECT_EQ(problems_of("run:\n\tname: x\n"), tab_at("2:1"));
+  EXPECT_EQ(problems_of("run:\n  name: x\n  \tseed: 3\n"), tab_at("3:3"));
+  EXPECT_EQ(problems_of("data:\n  train:\n\t- path: x\n"), tab_at("3:1"));
+  EXPECT_EQ(problems_of("data:\n  train:\n  -\tpath: x\n    weight: 1\n"), tab_at("3:4"));
+  EXPECT_EQ(problems_of("run:\n  seed: 1\n\t\nmodel:\n  num_layers: 2\n"), tab_at("3:1"));
+  EXPECT_EQ(problems_of("run:\n  name: a\tb\n  seed: {7\n").find("a tab"), std::string::npos)
       << "a tab inside a value is none";
-  EXPECT_EQ(mistakes_of(kMinimal + "run:\n  seed:\t7\t# seven\n"), "");
+  EXPECT_EQ(problems_of(kMinimal + "run:\n  seed:\t7\t# seven\n"), "");
 }
 
 TEST(ConfigText, TextThatIsNoUtf8AndNulsAreRefusedAtTheirKeys) {
   EXPECT_EQ(
-      mistakes_of(kMinimal + "run:\n  name: caf\xe9\n"),
+      problems_of(kMinimal + "run:\n  name: caf\xe9\n"),
       R"(run.yaml:6:9: run.name: read the text "caf\xe9": has the byte 0xe9 at 3, which is no )"
       "UTF-8; legal: text in UTF-8");
-  EXPECT_EQ(mistakes_of(kMinimal + "run:\n  output_dir: \"a\\0b\"\n"),
+  EXPECT_EQ(problems_of(kMinimal + "run:\n  output_dir: \"a\\0b\"\n"),
             R"(run.yaml:6:15: run.output_dir: read the quoted text "a\x00b": has a NUL at byte 1; )"
             "legal: text in UTF-8");
-  EXPECT_EQ(mistakes_of(kMinimal, {"data.tokenizer=\xff"}),
+  EXPECT_EQ(problems_of(kMinimal, {"data.tokenizer=\xff"}),
             R"(--set data.tokenizer=\xff: data.tokenizer: read the text "\xff": has the byte 0xff )"
             "at 0, which is no UTF-8; legal: text in UTF-8");
-  EXPECT_NE(mistakes_of(kMinimal, {"data.train=[{path: a\xe9}]"}).find("data.train[0].path: read"),
+  EXPECT_NE(problems_of(kMinimal, {"data.train=[{path: a\xe9}]"}).find("data.train[0].path: read"),
             std::string::npos);
-  EXPECT_EQ(mistakes_of(kMinimal + "run: {name: café}  # \xe9\n"), "");
+  EXPECT_EQ(problems_of(kMinimal + "run: {name: café}  # \xe9\n"), "");
 }
 
-TEST(ConfigText, AMistakeQuotesLongTextsInParts) {
+TEST(ConfigText, AProblemQuotesLongTextsInParts) {
   const std::string text(300'000, 'x');
   for (const std::string& problem :
-       {mistakes_of(kMinimal + "run: {seed: " + text + "}\n"),
-        mistakes_of(kMinimal + "model:\n  ? " + text + "\n  : 3\n"),
-        mistakes_of(kMinimal + "model: {num_layers: !" + text + " 3}\n"),
-        mistakes_of(kMinimal, {"run.seed=" + text}), mistakes_of(kMinimal, {text}),
-        mistakes_of(kMinimal, {"run.seed=" + std::string(300'000, '1')})}) {
+       {problems_of(kMinimal + "run: {seed: " + text + "}\n"),
+        problems_of(kMinimal + "model:\n  ? " + text + "\n  : 3\n"),
+        problems_of(kMinimal + "model: {num_layers: !" + text + " 3}\n"),
+        problems_of(kMinimal, {"run.seed=" + text}), problems_of(kMinimal, {text}),
+        problems_of(kMinimal, {"run.seed=" + std::string(300'000, '1')})}) {
     EXPECT_LT(problem.size(), 2200U) << problem;
     EXPECT_NE(problem.find("legal"), std::string::npos) << problem;
   }
 }
 
-TEST(ConfigText, AMistakeHoldsNothingThatMovesACursor) {
+TEST(ConfigText, AProblemHoldsNothingThatMovesACursor) {
   for (const std::string& problem :
-       {mistakes_of(kMinimal + "run: {\"na\x1b[2Jme\": x}\n"),
-        mistakes_of(kMinimal + "run: {seed: \"\\e[2J\"}\n"),
-        mistakes_of(kMinimal, {"run.\x1b[2J=3"}), mistakes_of(kMinimal, {"run.name=a/\x1b[2J"})}) {
+       {problems_of(kMinimal + "run: {\"na\x1b[2Jme\": x}\n"),
+        problems_of(kMinimal + "run: {seed: \"\\e[2J\"}\n"),
+        problems_of(kMinimal, {"run.\x1b[2J=3"}), problems_of(kMinimal, {"run.name=a/\x1b[2J"})}) {
     EXPECT_NE(problem, "");
     EXPECT_EQ(problem.find('\x1b'), std::string::npos) << problem;
   }
@@ -146,7 +146,7 @@ TEST(ConfigText, EachValueIsShownWithItsOrigin) {
         "  warmup_steps: 1  # from schedule.decay_steps\n"}) {
     EXPECT_NE(yaml.find(line), std::string::npos) << line << "in\n" << yaml;
   }
-  EXPECT_EQ(mistakes_of(yaml), "") << "comments and all, it is a valid file";
+  EXPECT_EQ(problems_of(yaml), "") << "comments and all, it is a valid file";
 }
 
 TEST(ConfigText, EveryKeyIsDescribedWithWhatItsDefaultFollowsFrom) {

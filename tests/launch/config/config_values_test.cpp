@@ -8,8 +8,8 @@
 namespace redspine::testing {
 namespace {
 
-TEST(ConfigFile, AllMistakesAreListedInOneGo) {
-  EXPECT_EQ(mistakes_of("model:\n"
+TEST(ConfigFile, AllProblemsAreListedInOneGo) {
+  EXPECT_EQ(problems_of("model:\n"
                         "  num_heads: 5\n"
                         "  num_layrs: 3\n"
                         "  dropout: 1.5\n"
@@ -38,53 +38,53 @@ TEST(ConfigFile, AllMistakesAreListedInOneGo) {
 
 TEST(ConfigFile, AWrongTextIsNotBlamedTwice) {
   // 5 heads do not divide the default hidden size, but nobody asked for the default.
-  EXPECT_EQ(mistakes_of(kMinimal + "model: {hidden_size: '640', num_heads: 5}\n"),
+  EXPECT_EQ(problems_of(kMinimal + "model: {hidden_size: '640', num_heads: 5}\n"),
             std::string("run.yaml:5:22: model.hidden_size: read the quoted text \"640\"; ") +
                 kWholeNumber);
 }
 
 TEST(ConfigFile, ADefaultOrPresetThatDoesNotFitIsNamedAsSuch) {
-  EXPECT_EQ(mistakes_of(kMinimal + "model: {hidden_size: 100}\n"),
+  EXPECT_EQ(problems_of(kMinimal + "model: {hidden_size: 100}\n"),
             "model.num_heads (default): is 12, which does not divide model.hidden_size (100)");
-  EXPECT_EQ(mistakes_of(kMinimal + "model: {max_sequence_length: 0}\n"),
+  EXPECT_EQ(problems_of(kMinimal + "model: {max_sequence_length: 0}\n"),
             "run.yaml:5:30: model.max_sequence_length: is 0; legal: 1 to 4194304");
 }
 
 TEST(ConfigFile, TheTensorDegreeFitsTheWorldAndTheHeads) {
-  EXPECT_EQ(mistakes_of(kMinimal + "parallel: {tensor: 4}\n", {}, 6),
+  EXPECT_EQ(problems_of(kMinimal + "parallel: {tensor: 4}\n", {}, 6),
             "run.yaml:5:20: parallel.tensor: is 4, which does not divide the 6 ranks of this job; "
             "what fits 6 ranks and 12 heads: 1, 2, 3, 6");
-  EXPECT_EQ(mistakes_of(kMinimal + "parallel: {tensor: 8}\n", {}, 8),
+  EXPECT_EQ(problems_of(kMinimal + "parallel: {tensor: 8}\n", {}, 8),
             "run.yaml:5:20: parallel.tensor: is 8, which does not divide model.num_heads (12): a "
             "head is never split");
 }
 
 TEST(ConfigFile, KeyValueHeadsDivideTheHeadsAndMayBeFewerThanTheTensorDegree) {
-  EXPECT_EQ(mistakes_of(kMinimal + "model: {num_kv_heads: 5}\n"),
+  EXPECT_EQ(problems_of(kMinimal + "model: {num_kv_heads: 5}\n"),
             "run.yaml:5:23: model.num_kv_heads: is 5, which does not divide model.num_heads (12)");
-  EXPECT_EQ(mistakes_of(kMinimal + "model: {num_kv_heads: 2}\nparallel: {tensor: 4}\n", {}, 4), "");
+  EXPECT_EQ(problems_of(kMinimal + "model: {num_kv_heads: 2}\nparallel: {tensor: 4}\n", {}, 4), "");
 }
 
 TEST(ConfigFile, TheGlobalBatchSplitsEvenlyAndTheNeighboursAreNamed) {
-  EXPECT_EQ(mistakes_of(kMinimal + "batch: {global_batch_size: 100, micro_batch_size: 8}\n"
+  EXPECT_EQ(problems_of(kMinimal + "batch: {global_batch_size: 100, micro_batch_size: 8}\n"
                                    "parallel: {tensor: 2}\n",
                         {}, 8),
             "run.yaml:5:28: batch.global_batch_size: is 100, which is no multiple of 32 sequences "
             "(4 data ranks x batch.micro_batch_size 8); nearest: 96 and 128");
-  EXPECT_EQ(mistakes_of(kMinimal + "batch: {global_batch_size: 3, micro_batch_size: 4}\n"),
+  EXPECT_EQ(problems_of(kMinimal + "batch: {global_batch_size: 3, micro_batch_size: 4}\n"),
             "run.yaml:5:28: batch.global_batch_size: is 3, which is no multiple of 4 sequences (1 "
             "data rank x batch.micro_batch_size 4); nearest: 4");
 }
 
 TEST(ConfigFile, RotaryHeadsAreEven) {
-  EXPECT_EQ(mistakes_of(kMinimal + "model: {position: rope, hidden_size: 9, num_heads: 3}\n"),
+  EXPECT_EQ(problems_of(kMinimal + "model: {position: rope, hidden_size: 9, num_heads: 3}\n"),
             "run.yaml:5:52: model.num_heads: is 3, which gives heads of 3 = 9 / 3; rotary "
             "positions turn pairs, so the head size must be even");
 }
 
 TEST(ConfigFile, WhatIsNotBuiltIsSaidHonestly) {
   const std::string all =
-      mistakes_of(kMinimal +
+      problems_of(kMinimal +
                   "parallel: {sequence: true, optimizer: sharded, recompute: "
                   "block}\nrun: {device: cpu, precision: bf16, collectives: nccl}\n");
   for (const std::string part :
@@ -97,7 +97,7 @@ TEST(ConfigFile, WhatIsNotBuiltIsSaidHonestly) {
   }
 }
 
-TEST(ConfigFile, AMistakeFoundLaterGetsThePlaceOfItsKey) {
+TEST(ConfigFile, AProblemFoundLaterGetsThePlaceOfItsKey) {
   const EffectiveConfig effective = parse_config(
       "train: {steps: 1}\ndata:\n  train:\n    - {path: a}\n    - path: b\n", "run.yaml", {}, 1);
   const ConfigError error =

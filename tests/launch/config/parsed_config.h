@@ -24,7 +24,7 @@ inline Config parse(const std::string& text, const std::vector<std::string>& set
 }
 
 /// All problems, a line each; "" where there are none.
-inline std::string mistakes_of(const std::string& text,
+inline std::string problems_of(const std::string& text,
                                const std::vector<std::string>& settings = {}, int world_size = 1) {
   try {
     parse_config(text, "run.yaml", settings, world_size);

@@ -24,7 +24,7 @@ TEST(Manifest, HashesAreThoseOfXxh3) {
   EXPECT_EQ(hash_text(""), "99aa06d3014798d86001c324468d497f");  // xxhsum -H2 of nothing
 }
 
-TEST(Manifest, EveryMistakeNamesFileAndKey) {
+TEST(Manifest, EveryProblemNamesFileAndKey) {
   const auto error_after = [](const std::string& from, const std::string& to) {
     std::string text = manifest_to_json(example());
     text.replace(text.find(from), from.size(), to);
