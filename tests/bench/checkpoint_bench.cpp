@@ -110,7 +110,7 @@ class Bench {
   bool run() {
     std::vector<Seconds> plain_write;
     std::vector<Seconds> synchronous;
-    std::vector<Seconds> rotating;
+    std::vector<Seconds> removing;
     std::vector<Seconds> stall;
     std::vector<Seconds> plain_read;
     std::vector<Seconds> load;
@@ -132,7 +132,7 @@ class Bench {
       }));
       // Now there is one that goes, once the new one has been read back.
       trainer_.train_step();
-      report = save(SaveMode::synchronous, kKeepOne, rotating);
+      report = save(SaveMode::synchronous, kKeepOne, removing);
       if (fs::exists(checkpoint)) throw Error(checkpoint + " was to go");
       fs::remove_all(report.path);
       const std::string plain = folder_ + "/plain";
@@ -143,7 +143,7 @@ class Bench {
     }
     print("plain write with fsync", best(plain_write));
     print("synchronous save", best(synchronous));
-    print("the same with rotation", best(rotating));
+    print("the same with a removal", best(removing));
     print("plain read", best(plain_read));
     print("load", best(load));
     print("verify, every hash", best(verify));
@@ -173,7 +173,7 @@ class Bench {
                           trainer_.model().parameters(), *device_);
     TrainingRecord record;
     record.progress = trainer_.progress();
-    record.run_id = kRunId;  // rotation takes no other run's
+    record.run_id = kRunId;  // retention takes no other run's
     seconds.push_back(seconds_of([&] { saver.save(trainer_.tensors(), record); }));
     saver.wait();
     return saver.take_published().at(0);

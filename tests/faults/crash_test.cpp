@@ -108,7 +108,7 @@ class Crash : public ::testing::TestWithParam<Case> {
 };
 
 TEST_P(Crash, AtEveryCallOfASaveLosesNothing) {
-  // Complete saves, so that the next has something to rotate.
+  // Complete saves, so that the next has something to remove.
   ASSERT_EQ(die({.step = 4, .call = 1, .in_the_middle = false}).find("survived"),
             std::string::npos);
   std::set<std::string> kinds;
@@ -117,7 +117,7 @@ TEST_P(Crash, AtEveryCallOfASaveLosesNothing) {
     bool is_write = false;
     for (const bool in_the_middle : {false, true}) {
       if (in_the_middle && !is_write) continue;
-      // Two saves before are complete: each start gets further, and has something to rotate.
+      // Two saves before are complete: each start gets further, and has something to remove.
       const std::int64_t step = run_.newest_step() + 3;
       SCOPED_TRACE(fmt::format("call {} of the save of step {}", call, step));
       const std::string how = die({.step = step, .call = call, .in_the_middle = in_the_middle});

@@ -91,7 +91,7 @@ TEST_P(DurableOrder, APowerCutLosesNoCheckpointThatIsComplete) {
 
   Disk disk;
   int num_published = 0;
-  int num_rotated = 0;
+  int num_removed = 0;
   fs::path newest;
   int num_synced_logs = 0;
   std::set<std::string> writers;
@@ -113,9 +113,9 @@ TEST_P(DurableOrder, APowerCutLosesNoCheckpointThatIsComplete) {
       newest = call.new_path;
       EXPECT_TRUE(fs::exists(run.checkpoints()));
     }
-    const bool is_rotation = call.kind == "rename" && call.new_path.extension() == ".partial";
-    if (is_rotation) {
-      ++num_rotated;
+    const bool is_removal = call.kind == "rename" && call.new_path.extension() == ".partial";
+    if (is_removal) {
+      ++num_removed;
       EXPECT_EQ(disk.at_risk(run.checkpoints()), std::vector<std::string>{})
           << "an old checkpoint goes before the new one is there for sure";
       EXPECT_EQ(forgotten[newest],
@@ -129,7 +129,7 @@ TEST_P(DurableOrder, APowerCutLosesNoCheckpointThatIsComplete) {
     disk.apply(call);
   }
   EXPECT_EQ(num_published, kNumSaves);
-  EXPECT_EQ(num_rotated, kNumSaves - 2);
+  EXPECT_EQ(num_removed, kNumSaves - 2);
   EXPECT_EQ(writers, (std::set<std::string>{"0", "1"}));
 }
 

@@ -112,7 +112,7 @@ class CheckpointSaver::Work {
     write(tensors, record, fetch_from(device_));
     report.seconds = seconds_since(start);
     add_published(report);
-    rotate(record.progress);
+    remove_superseded(record.progress);
     published_.back().stall_seconds = seconds_since(start);
   }
 
@@ -140,7 +140,7 @@ class CheckpointSaver::Work {
       write(tensors, record, in_place);
       report.seconds = seconds_since(start);
       add_published(report);
-      rotate(record.progress);
+      remove_superseded(record.progress);
     } catch (...) {
       failure_ = std::current_exception();
       has_failed_ = true;
@@ -230,7 +230,7 @@ class CheckpointSaver::Work {
   }
 
   // What goes, goes only once the new checkpoint has been read back.
-  void rotate(const TrainingProgress& newest) const {
+  void remove_superseded(const TrainingProgress& newest) const {
     std::vector<std::string> superseded;
     run_together(world_, [&] {
       if (world_.rank() == 0) superseded = store_.superseded(newest, options_.retention);

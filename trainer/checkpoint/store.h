@@ -11,7 +11,7 @@
 
 namespace redspine {
 
-/// What rotation keeps.
+/// Which checkpoints stay once a newer one is there.
 struct Retention {
   std::int64_t keep = 3;        // newest so many; 0 = all
   std::int64_t keep_every = 0;  // steps that are multiples of it stay for ever; 0 = none

@@ -32,7 +32,7 @@ class StoreTest : public testing::Test {
   void save_all(const std::vector<std::int64_t>& steps) const {
     for (const std::int64_t step : steps) save(step);
   }
-  void rotate(std::int64_t newest, const Retention& retention) const {
+  void remove_superseded(std::int64_t newest, const Retention& retention) const {
     for (const std::string& path : superseded(newest, retention)) store_.remove(path);
   }
   std::vector<std::string> superseded(std::int64_t newest, const Retention& retention) const {
@@ -72,7 +72,7 @@ TEST_F(StoreTest, AStoreWithoutAFolderIsEmpty) {
 TEST_F(StoreTest, RotationKeepsTheNewest) {
   save_all({9, 10, 100, 11});
   EXPECT_EQ(superseded(100, keeping(2)), (std::vector{store_.path_of(9), store_.path_of(10)}));
-  rotate(100, keeping(2));
+  remove_superseded(100, keeping(2));
   EXPECT_EQ(store_.steps(), (Steps{11, 100}));
 }
 
@@ -83,19 +83,20 @@ TEST_F(StoreTest, KeepZeroKeepsAll) {
 
 TEST_F(StoreTest, EveryNthStepStaysForEver) {
   save_all({10, 20, 30, 40, 50, 60});
-  rotate(60, {.keep = 1, .keep_every = 20, .resumed_from = {}});
+  remove_superseded(60, {.keep = 1, .keep_every = 20, .resumed_from = {}});
   EXPECT_EQ(store_.steps(), (Steps{20, 40, 50, 60})) << "50: a step was applied after it";
 }
 
 TEST_F(StoreTest, WhatTheRunResumedFromStays) {
   save_all({1, 2, 3, 4});
-  rotate(4, {.keep = 1, .keep_every = 0, .resumed_from = store_.folder() + "/./step_00000002/"});
+  remove_superseded(
+      4, {.keep = 1, .keep_every = 0, .resumed_from = store_.folder() + "/./step_00000002/"});
   EXPECT_EQ(store_.steps(), (Steps{2, 3, 4}));
 }
 
 TEST_F(StoreTest, TheNewestCheckpointAfterWhichAStepWasAppliedStays) {
   save_all({10, 20, 30});
-  rotate(30, keeping(1));
+  remove_superseded(30, keeping(1));
   EXPECT_EQ(store_.steps(), (Steps{20, 30}));
   // Saved after three steps that were not applied, the last of which 30 was saved after as well.
   save(33);
@@ -117,15 +118,15 @@ TEST_F(StoreTest, WhatWasSetAsideGoesWhenAsManyNewerOnesHaveComeAsFar) {
   scratch_.write("step_00000030/notes.txt", "mine");
   store_.set_aside(30);
   save_all({10});
-  rotate(10, keeping(2));
+  remove_superseded(10, keeping(2));
   EXPECT_FALSE(has("step_00000020.aside-1")) << "two newer ones of its step";
   EXPECT_TRUE(has("step_00000020.aside-2")) << "one newer one";
   save_all({20});
-  rotate(20, keeping(2));
+  remove_superseded(20, keeping(2));
   EXPECT_FALSE(has("step_00000020.aside-2"));
   EXPECT_TRUE(has("step_00000020.aside-3"));
   save_all({30, 40});
-  rotate(40, keeping(2));
+  remove_superseded(40, keeping(2));
   EXPECT_FALSE(has("step_00000020.aside-3"));
   EXPECT_TRUE(has("step_00000030.aside-1")) << "another run's";
   EXPECT_TRUE(has("step_00000030.aside-2")) << "not ours alone";
@@ -138,7 +139,7 @@ TEST_F(StoreTest, RotationLeavesAloneWhatIsNotOursAlone) {
   scratch_.write("step_00000002/tokenizer.json", "{}");
   std::filesystem::remove(scratch_ / "step_00000003/manifest.json");
   scratch_.write("notes.txt", "mine");
-  rotate(6, keeping(1));
+  remove_superseded(6, keeping(1));
   EXPECT_EQ(store_.steps(), (Steps{1, 2, 3, 5, 6})) << "5: a step was applied after it";
   EXPECT_TRUE(has("notes.txt"));
   EXPECT_TRUE(has("step_00000002/tokenizer.json"));
@@ -147,7 +148,7 @@ TEST_F(StoreTest, RotationLeavesAloneWhatIsNotOursAlone) {
 TEST_F(StoreTest, ADamagedCheckpointDoesNotPushAGoodOneOut) {
   save_all({1, 2, 3, 4});
   scratch_.write("step_00000004/training.json", "{");
-  rotate(3, keeping(1));
+  remove_superseded(3, keeping(1));
   EXPECT_EQ(store_.steps(), (Steps{2, 3, 4}));
 }
 
