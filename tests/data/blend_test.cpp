@@ -126,7 +126,7 @@ TEST(Blend, SeeksAcrossPeriodsAsIfItHadWalked) {
   }
 }
 
-TEST(Blend, RefusesAWeightThatWouldRoundToNothing) {
+TEST(Blend, RejectsAWeightThatWouldRoundToNothing) {
   EXPECT_EQ(config_error_of([] {
               Blend(std::vector<double>{1.0, 1.0, 1e-8});
             }),

@@ -11,7 +11,7 @@
 namespace redspine {
 namespace {
 
-TEST(Tokenize, RefusesInputsWithoutADocument) {
+TEST(Tokenize, RejectsInputsWithoutADocument) {
   const Scratch scratch;
   EXPECT_EQ(config_error_of([&] {
               tokenize_bytes({.input = {.inputs = {scratch.write("a.jsonl", "\n\n")}},
@@ -101,7 +101,7 @@ TEST(Tokenize, DoesNotReadWhatAnEarlierCallWrote) {
             std::string::npos);
 }
 
-TEST(Tokenize, RefusesAFileThatIsNoTextBeforeAnythingIsWritten) {
+TEST(Tokenize, RejectsAFileThatIsNoTextBeforeAnythingIsWritten) {
   const Scratch scratch;
   std::filesystem::create_directory(scratch / "in");
   scratch.write("in/a", "one");

@@ -101,7 +101,7 @@ TEST(Tokenize, SplitsOffAStableShareForValidation) {
   for (const std::string& document : validation) EXPECT_FALSE(train_set.contains(document));
 }
 
-TEST(Tokenize, RefusesASplitThatLeavesASetEmpty) {
+TEST(Tokenize, RejectsASplitThatLeavesASetEmpty) {
   const Scratch scratch;
   const std::string message = config_error_of([&] {
     tokenize_bytes({.input = {.inputs = {scratch.write("a", "only one")}},

@@ -14,7 +14,7 @@ namespace fs = std::filesystem;
 
 /// `part` of the configuration is replaced by `by`, with the path for {0}; so is `line`, which is
 /// told, with the cause for {1}.
-void expect_all_refused(const char* part, const char* by, const char* line) {
+void expect_all_rejected(const char* part, const char* by, const char* line) {
   for (const BadPath& bad : bad_paths()) {
     SCOPED_TRACE(bad.cause);
     expect_rejected({.name = "",
@@ -28,12 +28,12 @@ void expect_all_refused(const char* part, const char* by, const char* line) {
   }
 }
 
-TEST(BadPath, OfTokenFilesIsRefusedAtItsKey) {
-  expect_all_refused("[{path: train.u16}]", "[{{path: {0}}}]",
-                     "config.yaml:13:18: data.train[0].path: {0}: cannot be reached: {1}");
+TEST(BadPath, OfTokenFilesIsRejectedAtItsKey) {
+  expect_all_rejected("[{path: train.u16}]", "[{{path: {0}}}]",
+                      "config.yaml:13:18: data.train[0].path: {0}: cannot be reached: {1}");
 }
 
-TEST(BadPath, OfAGlobIsRefusedAtItsKey) {
+TEST(BadPath, OfAGlobIsRejectedAtItsKey) {
   expect_rejected(
       {.name = "",
        .make =
@@ -45,20 +45,20 @@ TEST(BadPath, OfAGlobIsRefusedAtItsKey) {
                  "cannot be listed: Permission denied"}});
 }
 
-TEST(BadPath, OfTheOutputIsRefusedAtItsKey) {
-  expect_all_refused("output_dir: runs", "output_dir: {0}",
-                     "config.yaml:3:15: run.output_dir: cannot write {0}/run/*: {1}");
+TEST(BadPath, OfTheOutputIsRejectedAtItsKey) {
+  expect_all_rejected("output_dir: runs", "output_dir: {0}",
+                      "config.yaml:3:15: run.output_dir: cannot write {0}/run/*: {1}");
 }
 
-TEST(BadPath, OfACheckpointIsRefusedAtItsKey) {
-  expect_all_refused("train:\n  steps: 4", "checkpoint: {{resume: {0}}}\ntrain:\n  steps: 4",
-                     "config.yaml:19:22: checkpoint.resume: {0}: {1}");
-  expect_all_refused("train:\n  steps: 4",
-                     "checkpoint: {{initialize_from: {0}}}\ntrain:\n  steps: 4",
-                     "config.yaml:19:31: checkpoint.initialize_from: {0}: {1}");
+TEST(BadPath, OfACheckpointIsRejectedAtItsKey) {
+  expect_all_rejected("train:\n  steps: 4", "checkpoint: {{resume: {0}}}\ntrain:\n  steps: 4",
+                      "config.yaml:19:22: checkpoint.resume: {0}: {1}");
+  expect_all_rejected("train:\n  steps: 4",
+                      "checkpoint: {{initialize_from: {0}}}\ntrain:\n  steps: 4",
+                      "config.yaml:19:31: checkpoint.initialize_from: {0}: {1}");
 }
 
-TEST(BadPath, OfTheConfigurationIsRefusedWithItsCause) {
+TEST(BadPath, OfTheConfigurationIsRejectedWithItsCause) {
   expect_rejected({.name = "",
                    .make =
                        [](const Scene& scene) {
@@ -69,7 +69,7 @@ TEST(BadPath, OfTheConfigurationIsRefusedWithItsCause) {
                    .lines = {"config.yaml: cannot read the configuration: Permission denied"}});
 }
 
-TEST(BadPath, WithBytesThatAreNoTextIsRefusedBeforeTheFirstStep) {
+TEST(BadPath, WithBytesThatAreNoTextIsRejectedBeforeTheFirstStep) {
   const auto expect = [](const char* part, const char* by, const char* line) {
     expect_rejected(
         {.name = "", .make = [=](const Scene& scene) { scene.edit(part, by); }, .lines = {line}});

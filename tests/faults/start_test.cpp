@@ -111,7 +111,7 @@ TEST(AStart, SaysWhatHasChangedSinceTheCheckpoint) {
   EXPECT_EQ(ended.output.find("optimizer.beta"), std::string::npos) << "that is as it was";
 }
 
-TEST(AStart, WithAnotherModelIsRefusedAndNothingIsLost) {
+TEST(AStart, WithAnotherModelIsRejectedAndNothingIsLost) {
   const CheckpointScene run;
   ASSERT_EQ(run.train({.settings = "train.steps=2"}).exit_code, 0);
   const Ended ended = run.train({.settings = "train.steps=3 model.num_layers=2"});

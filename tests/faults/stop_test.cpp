@@ -238,7 +238,7 @@ TEST(Request, ASignalStopsAnEvaluation) {
   EXPECT_TRUE(lines[20].starts_with(R"({"kind":"validation","step":20,)")) << lines[20];
 }
 
-TEST(Request, ASecondJobInTheSameRunIsRefusedAndTheFirstGoesOn) {
+TEST(Request, ASecondJobInTheSameRunIsRejectedAndTheFirstGoesOn) {
   const CheckpointScene run;
   Job job(CheckpointScene::command({.settings = "train.steps=1000000"}), run.scene().folder());
   wait_until([&] { return run.trained().size() > 20; });
@@ -294,7 +294,7 @@ TEST(Request, ResumeFromADirectoryOfAnotherRunGoesOnFromThere) {
   EXPECT_EQ(run.steps("second"), (std::vector<std::int64_t>{5, 6})) << "5 is known to be good";
 }
 
-TEST(Request, RotationKeepsWhatIsForeign) {
+TEST(Request, RetentionKeepsWhatIsForeign) {
   const CheckpointScene run;
   ASSERT_EQ(run.train({.settings = "train.steps=3"}).exit_code, 0);
   fs::create_directories(run.checkpoints() / "best");

@@ -43,7 +43,7 @@ TEST(AnyDevice, CopiesEveryElementThereAndBack) {
   }
 }
 
-TEST(AnyDevice, RefusesACopyBetweenDifferentCountsOrTypes) {
+TEST(AnyDevice, RejectsACopyBetweenDifferentCountsOrTypes) {
   const auto device = make_device_under_test();
   Tensor floats(*device, DType::f32, {4});
   Tensor integers(*device, DType::i32, {4});

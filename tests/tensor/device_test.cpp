@@ -218,7 +218,7 @@ TEST(CpuDevice, DescribesItself) {
   EXPECT_NE(make_cpu_device(3)->description().find(", 3 threads"), std::string::npos);
 }
 
-TEST(CpuDevice, RefusesZeroThreads) { EXPECT_THROW(make_cpu_device(0), Error); }
+TEST(CpuDevice, RejectsZeroThreads) { EXPECT_THROW(make_cpu_device(0), Error); }
 
 }  // namespace
 }  // namespace redspine

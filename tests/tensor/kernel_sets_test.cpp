@@ -37,12 +37,12 @@ TEST(KernelSets, TheOneThatIsNamedIsTaken) {
   EXPECT_STREQ(choose_kernel_set(kOnANewProcessor, "avx512").name, "avx512");
 }
 
-TEST(KernelSets, OneThatTheProcessorLacksIsRefused) {
+TEST(KernelSets, OneThatTheProcessorLacksIsRejected) {
   EXPECT_EQ(problem_of([] { choose_kernel_set(kOnAnOldProcessor, "avx512"); }),
             "REDSPINE_CPU_KERNELS: is avx512, which this processor does not run; legal here: avx2");
 }
 
-TEST(KernelSets, OneThatTheBuildLacksIsRefused) {
+TEST(KernelSets, OneThatTheBuildLacksIsRejected) {
   EXPECT_EQ(problem_of([] { choose_kernel_set(kOnANewProcessor, "neon"); }),
             "REDSPINE_CPU_KERNELS: is neon, which is not in this build; legal here: avx2, avx512");
 }
@@ -53,7 +53,7 @@ TEST(KernelSets, RanksHaveTheirPlainestInCommon) {
   EXPECT_STREQ(common_kernel_set(kOnAnOldProcessor, Names{"avx512", "avx2"}).name, "avx2");
 }
 
-TEST(KernelSets, ARankOfAnotherBuildIsRefused) {
+TEST(KernelSets, ARankOfAnotherBuildIsRejected) {
   EXPECT_EQ(problem_of([] {
               common_kernel_set(kOnANewProcessor, Names{"avx2", "native"});
             }),

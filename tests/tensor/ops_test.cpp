@@ -300,7 +300,7 @@ TEST(OpsCheck, OptimizerStateMatchesItsParameter) {
   expect_error(adamw, "AdamW: the 3 elements from 1 are not all of parameter [3]");
 }
 
-TEST(OpsRun, TheCpuRefusesBf16) {
+TEST(OpsRun, TheCpuRejectsBf16) {
   const auto device = make_cpu_device(1);
   Tensor a(*device, DType::bf16, {2, 2});
   Tensor out(*device, DType::bf16, {2, 2});

@@ -49,7 +49,7 @@ TEST(Archive, GivesItsFilesInTheirOrderWithoutHiddenOnes) {
   }
 }
 
-TEST(Archive, ThatIsCutShortIsRefusedWhereverTheCutIs) {
+TEST(Archive, ThatIsCutShortIsRejectedWhereverTheCutIs) {
   const Scratch scratch;
   const std::string first = tar_member({"one.txt", "one"});
   const std::string archive = tar({{"one.txt", "one"}, {"two.txt", kLong}});
@@ -83,7 +83,7 @@ TEST(Archive, ThatIsCutShortIsRefusedWhereverTheCutIs) {
   }
 }
 
-TEST(Archive, ThatIsDamagedInItsSecondFileIsRefused) {
+TEST(Archive, ThatIsDamagedInItsSecondFileIsRejected) {
   const Scratch scratch;
   const std::string path = scratch / "a";
   const std::string first = tar_member({"one.txt", "one"});
@@ -117,7 +117,7 @@ TEST(Archive, ThatIsDamagedInItsSecondFileIsRefused) {
       << message_of(path);
 }
 
-TEST(Archive, ThatIsFollowedByMoreIsRefused) {
+TEST(Archive, ThatIsFollowedByMoreIsRejected) {
   const Scratch scratch;
   const std::string archive = tar({{"one.txt", "one"}});
   EXPECT_EQ(
@@ -126,7 +126,7 @@ TEST(Archive, ThatIsFollowedByMoreIsRefused) {
   EXPECT_EQ(read_archive(scratch.write("a", archive + std::string(1'000'000, '\0'))).size(), 1u);
 }
 
-TEST(Archive, HasFilesThatAreRefusedByName) {
+TEST(Archive, HasFilesThatAreRejectedByName) {
   const Scratch scratch;
   const std::string path = scratch / "a";
   const auto expect = [&](const std::string& bytes, const std::string& text) {

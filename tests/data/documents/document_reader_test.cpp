@@ -170,7 +170,7 @@ TEST(DocumentReader, HoldsAJsonLineOfManyBlocksAsAWhole) {
   EXPECT_EQ(documents_of(batches), (Documents{line, line, "{}"}));
 }
 
-TEST(DocumentReader, RefusesJsonThatIsNotOfLines) {
+TEST(DocumentReader, RejectsJsonThatIsNotOfLines) {
   const Scratch scratch;
   const auto message = [&](const std::string& text) {
     const std::string path = scratch.write("a.json", text);

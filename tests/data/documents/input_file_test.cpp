@@ -170,14 +170,14 @@ TEST(InputFile, ReadsZstdOfTheLongestWindow) {
   EXPECT_EQ(read_all(scratch.write("a", bytes)), text);
 }
 
-TEST(InputFile, RefusesWhatIsCompressedTwice) {
+TEST(InputFile, RejectsWhatIsCompressedTwice) {
   const Scratch scratch;
   const std::string path = scratch.write("a", gzip(zstd("text")));
   EXPECT_EQ(config_error_of([&] { InputFile::open(path); }),
             path + ": is compressed twice, within by zstd; legal: once");
 }
 
-TEST(InputFile, RefusesWhatIsNoTextAndSaysHowToConvertIt) {
+TEST(InputFile, RejectsWhatIsNoTextAndSaysHowToConvertIt) {
   using namespace std::string_literals;
   const Scratch scratch;
   const std::vector<std::pair<std::string, std::string>> kinds = {

@@ -219,14 +219,14 @@ TEST(TokenFile, NamesTheMissingHalfOfAPair) {
             scratch / "b.bin" + ": cannot be opened: No such file or directory");
 }
 
-TEST(TokenFile, RefusesAFolder) {
+TEST(TokenFile, RejectsAFolder) {
   const Scratch scratch;
   std::filesystem::create_directory(scratch / "folder");
   EXPECT_EQ(open_error(scratch / "folder", TokenFormat::automatic),
             scratch / "folder" + ": is not a regular file");
 }
 
-TEST(TokenFile, RefusesEmptyFiles) {
+TEST(TokenFile, RejectsEmptyFiles) {
   const Scratch scratch;
   const std::string path = scratch.write("empty", "");
   EXPECT_EQ(open_error(path, TokenFormat::raw_u16),
@@ -239,7 +239,7 @@ TEST(TokenFile, RefusesEmptyFiles) {
             scratch / "q.bin" + ": is 0 bytes; legal: a multiple of 2, above 0");
 }
 
-TEST(TokenFile, RefusesHeaderlessFilesOfOddSize) {
+TEST(TokenFile, RejectsHeaderlessFilesOfOddSize) {
   const Scratch scratch;
   const std::string path = scratch.write("odd", "abcdefg");
   EXPECT_EQ(open_error(path, TokenFormat::raw_u16),
@@ -267,7 +267,7 @@ TEST(TokenFile, AsksForThePrefixOfAPair) {
   }
 }
 
-TEST(TokenFile, RefusesLlmcFilesThatDifferFromTheirHeader) {
+TEST(TokenFile, RejectsLlmcFilesThatDifferFromTheirHeader) {
   const Scratch scratch;
   std::string bytes = llmc_bytes(20240520, 1, counting(10));
   const std::string path = scratch.write("cut", bytes.substr(0, bytes.size() - 2));
@@ -287,7 +287,7 @@ TEST(TokenFile, RefusesLlmcFilesThatDifferFromTheirHeader) {
   EXPECT_NE(open_error(path, TokenFormat::automatic).find("says -"), std::string::npos);
 }
 
-TEST(TokenFile, RefusesAMegatronIndexThatIsNone) {
+TEST(TokenFile, RejectsAMegatronIndexThatIsNone) {
   const Scratch scratch;
   const std::string tokens = bytes_of(counting(3));
   const auto index_error = [&](const MegatronIndex& index) {
@@ -306,7 +306,7 @@ TEST(TokenFile, RefusesAMegatronIndexThatIsNone) {
   }
 }
 
-TEST(TokenFile, RefusesAMegatronIndexOfAnotherSize) {
+TEST(TokenFile, RejectsAMegatronIndexOfAnotherSize) {
   const Scratch scratch;
   write_pair(scratch, "p", {.lengths = {2, 1}}, bytes_of(counting(3)));
   const std::string idx = scratch / "p.idx";
@@ -330,7 +330,7 @@ TEST(TokenFile, RefusesAMegatronIndexOfAnotherSize) {
             std::string::npos);
 }
 
-TEST(TokenFile, RefusesHalvesThatAreNoPair) {
+TEST(TokenFile, RejectsHalvesThatAreNoPair) {
   const Scratch scratch;
   const std::string prefix = write_pair(scratch, "p", {.lengths = {2, 3}}, bytes_of(counting(4)));
   EXPECT_EQ(open_error(prefix, TokenFormat::automatic),

@@ -31,7 +31,7 @@ TEST(PartialFile, HasItsNameOnlyOnceItIsPublished) {
   EXPECT_FALSE(std::filesystem::exists(partial(path)));
 }
 
-TEST(PartialFile, RefusesANameThatIsWrittenAtTheSameTime) {
+TEST(PartialFile, RejectsANameThatIsWrittenAtTheSameTime) {
   const Scratch scratch;
   const std::string path = scratch / "a";
   std::optional<PartialFile> file(std::in_place, path, "--output");

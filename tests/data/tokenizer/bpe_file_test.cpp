@@ -78,7 +78,7 @@ TEST(TokenizerJson, TakesAnAddedTokenThatMergesGive) {
   EXPECT_EQ(model.merges.size(), 4U);
 }
 
-TEST(TokenizerJson, RefusesMergesThatWereCut) {
+TEST(TokenizerJson, RejectsMergesThatWereCut) {
   for (const Json& merges : {Json::array(), Json::array({"h e"})}) {
     Json json = small_json();
     json["model"]["merges"] = merges;
@@ -188,7 +188,7 @@ TEST(TokenizerJson, NamesAPatternThatIsNone) {
   EXPECT_NE(message.find("pattern \"(a\""), std::string::npos) << message;
 }
 
-TEST(TokenizerJson, RefusesWhatIsNoJson) {
+TEST(TokenizerJson, RejectsWhatIsNoJson) {
   for (const std::string& text : {std::string(), std::string("{"), std::string(100000, '['),
                                   std::string("\xFF"), std::string("{\"a\":\"\xFF\"}")}) {
     const std::string message = config_error_of([&] { parse_tokenizer_json(text, kSource); });
@@ -211,7 +211,7 @@ TEST(VocabAndMerges, NamesWhatIsWrong) {
   EXPECT_NE(error("", "").find("is no JSON"), std::string::npos);
 }
 
-TEST(VocabAndMerges, RefusesMergesThatWereCut) {
+TEST(VocabAndMerges, RejectsMergesThatWereCut) {
   const std::string message =
       config_error_of([] { parse_vocab_and_merges(small_vocab(), "h e\n", kSource); });
   EXPECT_NE(message.find("has 1 merges, which give 1 of its 4 tokens of several bytes"),

@@ -23,7 +23,7 @@ TEST(ByteAlphabet, ReadsWhatItSpells) {
   EXPECT_EQ(read_spelling(spell_bytes(bytes)), bytes);
 }
 
-TEST(ByteAlphabet, RefusesOtherCharacters) {
+TEST(ByteAlphabet, RejectsOtherCharacters) {
   for (const std::string_view wrong : {" ", "a\n", "\u0144", "日", "\xAD", "\u00AD"}) {
     EXPECT_EQ(read_spelling(wrong), std::nullopt) << wrong;
   }

@@ -29,7 +29,7 @@ TEST(Tiktoken, MergesWhateverGivesAToken) {
 }
 
 // The format names no pattern, so that another table would silently be cut as GPT-2's.
-TEST(Tiktoken, RefusesRanksThatItDoesNotKnow) {
+TEST(Tiktoken, RejectsRanksThatItDoesNotKnow) {
   std::string as_many_as_gpt2;
   for (int id = 0; id < 256; ++id) {
     as_many_as_gpt2 +=
@@ -49,7 +49,7 @@ TEST(Tiktoken, RefusesRanksThatItDoesNotKnow) {
   expect_rejected(as_many_as_gpt2, "FILE: has 50256 ranks, which are not");
 }
 
-TEST(Tiktoken, RefusesARankThatIsTheEndOfText) {
+TEST(Tiktoken, RejectsARankThatIsTheEndOfText) {
   const std::string text = small_tiktoken() + base64("zz") + " 256\n";
   const std::string message = config_error_of([&] { parse_small_tiktoken(text); });
   EXPECT_NE(message.find("has rank 256, the id of <|endoftext|>"), std::string::npos) << message;

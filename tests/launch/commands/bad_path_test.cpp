@@ -50,13 +50,13 @@ class BadPaths : public ::testing::Test {
   TinyRun run_;
 };
 
-TEST_F(BadPaths, AreRefusedByTrainTraceAndBench) {
+TEST_F(BadPaths, AreRejectedByTrainTraceAndBench) {
   expect_rejected("train --config PATH");
   expect_rejected("trace --step 1 --config PATH");
   expect_rejected("bench --config PATH");
 }
 
-TEST_F(BadPaths, AreRefusedByTokenize) {
+TEST_F(BadPaths, AreRejectedByTokenize) {
   expect_rejected("tokenize PATH --output DIR/new");
   expect_rejected("tokenize DIR/text --output PATH");
   expect_rejected("tokenize DIR/text --output PATH --output-format llmc");
@@ -66,7 +66,7 @@ TEST_F(BadPaths, AreRefusedByTokenize) {
   expect_rejected("tokenize --verify PATH --vocab-size 300");
 }
 
-TEST_F(BadPaths, AreRefusedByWhatReadsACheckpoint) {
+TEST_F(BadPaths, AreRejectedByWhatReadsACheckpoint) {
   expect_rejected("sample --checkpoint PATH");
   expect_rejected("evaluate --checkpoint PATH --data DIR/tokens");
   expect_rejected("checkpoint inspect PATH");

@@ -65,7 +65,7 @@ TEST(Bench, MeasuresCollectivesOfEachAxisThatHasRanks) {
   EXPECT_FALSE(line.contains("products"));
 }
 
-TEST(Bench, RefusesMessagesThatAreTooSmall) {
+TEST(Bench, RejectsMessagesThatAreTooSmall) {
   const Result result = redspine("bench --config " + trained("run.yaml") + " --largest 1000");
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_NE(result.output.find("--largest: is 1000; legal: from 1024"), std::string::npos)

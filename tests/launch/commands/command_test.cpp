@@ -36,7 +36,7 @@ TEST(CommandLine, TellsItsVersionAndLibraries) {
   }
 }
 
-TEST_F(Command, RefusesKernelsThatItDoesNotHave) {
+TEST_F(Command, RejectsKernelsThatItDoesNotHave) {
   const Result result =
       shell("REDSPINE_CPU_KERNELS=neon " REDSPINE_BINARY " " + train("run.yaml", "--dry-run"));
   EXPECT_EQ(result.exit_code, 2) << result.output;
@@ -90,7 +90,7 @@ TEST(CommandLine, AnOptionIsWrittenInFull) {
   EXPECT_EQ(redspine("tokenize --out x").exit_code, 2);
 }
 
-TEST(CommandLine, TokenizeRefusesWhatItCannotRead) {
+TEST(CommandLine, TokenizeRejectsWhatItCannotRead) {
   EXPECT_EQ(redspine("tokenize no-such-file --output /tmp/never").exit_code, 2);
   EXPECT_EQ(redspine("tokenize").exit_code, 2);
   const Result format = redspine("tokenize x --output y --format xml");

@@ -125,7 +125,7 @@ TEST_F(DataCommands, ReadsStandardInputAndCompressedFiles) {
   EXPECT_EQ(read("piped.bin"), read("plain.bin"));
 }
 
-TEST_F(DataCommands, OfOneProcessAreRefusedOnSeveralRanks) {
+TEST_F(DataCommands, OfOneProcessAreRejectedOnSeveralRanks) {
   for (const std::string command : {"tokenize", "trace", "checkpoint inspect", "checkpoint diff",
                                     "checkpoint import", "checkpoint export"}) {
     const std::string words = command + " " + path("text") + " --output " + path("t");

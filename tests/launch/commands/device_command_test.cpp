@@ -66,7 +66,7 @@ TEST_F(DeviceCommand, CudaWithoutADeviceIsOneLineAndCode2) {
   EXPECT_FALSE(has_run());
 }
 
-TEST_F(DeviceCommand, NcclIsRefusedToRanksThatShareAGpu) {
+TEST_F(DeviceCommand, NcclIsRejectedToRanksThatShareAGpu) {
   const Result result = train(1, 2, "run.collectives=nccl");
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_EQ(count(result.output, "[rank "), 1) << result.output;
@@ -75,7 +75,7 @@ TEST_F(DeviceCommand, NcclIsRefusedToRanksThatShareAGpu) {
   EXPECT_FALSE(has_run());
 }
 
-TEST_F(DeviceCommand, Bf16OnTheCpuIsRefusedBeforeAnythingIsMade) {
+TEST_F(DeviceCommand, Bf16OnTheCpuIsRejectedBeforeAnythingIsMade) {
   const Result result = train(0, 1, "run.precision=bf16");
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_EQ(count(result.output, "run.precision: is bf16, which the CPU backend does not compute"),

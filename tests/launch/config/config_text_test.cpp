@@ -26,7 +26,7 @@ TEST(ConfigText, ATabInAnIndentationIsToldAsSuch) {
   EXPECT_EQ(problems_of(kMinimal + "run:\n  seed:\t7\t# seven\n"), "");
 }
 
-TEST(ConfigText, TextThatIsNoUtf8AndNulsAreRefusedAtTheirKeys) {
+TEST(ConfigText, TextThatIsNoUtf8AndNulsAreRejectedAtTheirKeys) {
   EXPECT_EQ(
       problems_of(kMinimal + "run:\n  name: caf\xe9\n"),
       R"(run.yaml:6:9: run.name: read the text "caf\xe9": has the byte 0xe9 at 3, which is no )"

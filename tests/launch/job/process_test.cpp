@@ -114,7 +114,7 @@ TEST_F(Output, AFileBeyondTheLimitOfItsSizeIsNamed) {
   EXPECT_EQ(count(result.output, "File too large"), 1) << result.output;
 }
 
-TEST_F(Output, ATaskOfAStepThatMpiDoesNotKnowIsRefused) {
+TEST_F(Output, ATaskOfAStepThatMpiDoesNotKnowIsRejected) {
   const std::string lone = "unset OMPI_COMM_WORLD_SIZE; SLURM_STEP_NUM_TASKS=2 ";
   const Result refused = shell(lone + train("--dry-run"));
   EXPECT_EQ(refused.exit_code, 2);

@@ -178,7 +178,7 @@ std::string refusal(const Device& device, CollectiveBackend requested) {
   return "";
 }
 
-TEST(CollectiveBackend, NcclIsRefusedWhereItCannotBe) {
+TEST(CollectiveBackend, NcclIsRejectedWhereItCannotBe) {
   EXPECT_EQ(refusal(*make_cpu_device(1), CollectiveBackend::nccl),
             "run.collectives: is nccl, but the ranks compute on CPUs; legal here: auto, mpi");
   EXPECT_EQ(refusal(*make_cpu_device(1), CollectiveBackend::automatic), "");

@@ -121,7 +121,7 @@ std::string error_of(const Call& call) {
   return "no error";
 }
 
-TEST_P(MixedCalls, SharesThatAreNotAllOfATensorAreRefused) {
+TEST_P(MixedCalls, SharesThatAreNotAllOfATensorAreRejected) {
   Tensor values = tensor_of(*device, 10, 0);
   const auto refusal = [&](const Shares& shares) {
     return error_of([&] { communicator->all_gather(values, shares, Stream::compute); });
@@ -136,7 +136,7 @@ TEST_P(MixedCalls, SharesThatAreNotAllOfATensorAreRefused) {
   EXPECT_NE(refusal(shares).find("shares of a tensor for"), std::string::npos);
 }
 
-TEST_P(MixedCalls, RanksThatAreNotOfTheGroupAreRefused) {
+TEST_P(MixedCalls, RanksThatAreNotOfTheGroupAreRejected) {
   Tensor values = tensor_of(*device, 10, 0);
   const int self = world().rank();
   EXPECT_NE(error_of([&] {

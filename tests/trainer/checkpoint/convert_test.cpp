@@ -105,7 +105,7 @@ TEST_F(ConvertTest, CopiesWhatUsersOfTheModelNeedAndNothingElse) {
   EXPECT_EQ(read_file(output() + "/generation_config.json"), "{\"do_sample\": true}");
 }
 
-TEST_F(ConvertTest, TakesAnEmptyDirectoryAndRefusesAnyOther) {
+TEST_F(ConvertTest, TakesAnEmptyDirectoryAndRejectsAnyOther) {
   write_model(source(), {.config = small_model(Family::gpt2, 61)});
   std::filesystem::create_directory(output());
   convert();
@@ -165,7 +165,7 @@ TEST_F(ConvertTest, TensorsThatDoNotFitTheConfigurationAreAllNamed) {
   EXPECT_FALSE(std::filesystem::exists(output()));
 }
 
-TEST_F(ConvertTest, WeightsThatAreAProgramAreRefusedWithTheWayOut) {
+TEST_F(ConvertTest, WeightsThatAreAProgramAreRejectedWithTheWayOut) {
   write_model(source(), {.config = small_model(Family::gpt2, 61)});
   std::filesystem::rename(source() + "/model.safetensors", source() + "/pytorch_model.bin");
   EXPECT_NE(problem().find("safe_serialization=True"), std::string::npos) << problem();

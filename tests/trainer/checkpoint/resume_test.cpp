@@ -202,7 +202,7 @@ TEST(InitializeFrom, TakesTheWeightsAndLeavesTheOptimizerFresh) {
   world().barrier();
 }
 
-TEST(InitializeFrom, WeightsOfAnotherModelAreRefused) {
+TEST(InitializeFrom, WeightsOfAnotherModelAreRejected) {
   const std::string folder = shared_temporary_directory();
   if (world().rank() == 0) write_training_tokens(folder);
   world().barrier();

@@ -28,7 +28,7 @@ TEST(RunLock, IsFreeAgainAtItsEnd) {
   EXPECT_EQ(lock.takeover(), "");
 }
 
-TEST(RunLock, ASecondJobIsRefusedAndToldWho) {
+TEST(RunLock, ASecondJobIsRejectedAndToldWho) {
   const Scratch scratch;
   const RunLock lock(scratch / "");
   const std::string error = config_error_of([&] { RunLock second(scratch / ""); });

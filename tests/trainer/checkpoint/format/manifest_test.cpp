@@ -70,7 +70,7 @@ TEST(TrainingRecord, IsReadBackAsItWasWritten) {
   EXPECT_FALSE(back.validation_loss.has_value());
 }
 
-TEST(TrainingRecord, NegativeCountsAreRefused) {
+TEST(TrainingRecord, NegativeCountsAreRejected) {
   std::string text = training_to_json({});
   const std::string from = "\"samples_consumed\": 0";
   text.replace(text.find(from), from.size(), "\"samples_consumed\": -1");

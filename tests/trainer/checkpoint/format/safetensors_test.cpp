@@ -169,7 +169,7 @@ TEST(Safetensors, NoFlippedBitOfAHeaderDoesHarm) {
   const Scratch scratch;
   const std::string good =
       file_bytes("{\"__metadata__\":{\"format\":\"pt\"}," + tensor("t", kFourFloats) + "}", 16);
-  int num_refused = 0;
+  int num_rejected = 0;
   for (std::size_t byte = 0; byte + 16 < good.size(); ++byte) {
     for (int bit = 0; bit < 8; ++bit) {
       std::string bytes = good;
@@ -182,11 +182,11 @@ TEST(Safetensors, NoFlippedBitOfAHeaderDoesHarm) {
           file.read_bytes(entry, 0, data);
         }
       } catch (const ConfigError&) {
-        ++num_refused;
+        ++num_rejected;
       }
     }
   }
-  EXPECT_GT(num_refused, 400);
+  EXPECT_GT(num_rejected, 400);
 }
 
 TEST(Safetensors, AFileThatIsMissingOrAFolderIsNamed) {

@@ -39,7 +39,7 @@ TEST(TensorFiles, OpensOneFileOrThoseOfAnIndex) {
             std::string::npos);
 }
 
-TEST(TensorFiles, FilesThatDisagreeWithTheIndexAreRefused) {
+TEST(TensorFiles, FilesThatDisagreeWithTheIndexAreRejected) {
   const Scratch scratch;
   write_file(scratch / "x.safetensors", {"a", "b"});
   write_file(scratch / "y.safetensors", {"a"});
