@@ -8,7 +8,7 @@ namespace redspine {
 
 ProcessMesh::ProcessMesh(const ProcessGroup& world, const MeshShape& shape, Device& device,
                          CollectiveBackend collectives)
-    : world_(world) {
+    : world_(world), shape_(shape) {
   assert(shape.num_ranks() == world.size());
   const CollectiveBackend chosen = choose_collective_backend(world, device, collectives);
   for (const Axis axis : kAxes) {

@@ -19,6 +19,7 @@ class ProcessMesh {
               CollectiveBackend collectives = CollectiveBackend::automatic);
 
   const ProcessGroup& world() const { return world_; }
+  const MeshShape& shape() const { return shape_; }
   /// The ranks that differ from this one in `axis` alone: their host collectives ...
   const ProcessGroup& group(Axis axis) const { return axes_.at(axis).group; }
   /// ... and their collectives on device memory.
@@ -33,6 +34,7 @@ class ProcessMesh {
   };
 
   const ProcessGroup& world_;
+  MeshShape shape_;
   std::map<Axis, AxisRanks> axes_;
 };
 

@@ -98,7 +98,7 @@ void attend(const Attention& op, const QueryBlock& block, const Workspace& works
   alignas(64) float factors[kKeyBlock];
   for (std::int64_t key = 0; key < end; key += kKeyBlock) {
     const std::int64_t num_keys = std::min(kKeyBlock, end - key);
-    const Block<float> scores{workspace.scores.data(), num_queries, num_keys, kKeyBlock};
+    const MatrixBlock<float> scores{workspace.scores.data(), num_queries, num_keys, kKeyBlock};
     const ScorePlace place{first, key};
     KeyProduct::pack(workspace.keys.data(), keys.rows(key, num_keys).by_rows(), num_keys,
                      keys.head_size);

@@ -33,14 +33,16 @@ inline std::int64_t padded_head_size(std::int64_t head_size) {
 
 /// A rectangle inside a row-major matrix; `Float` is `float` or `const float`.
 template <class Float>
-struct Block {
+struct MatrixBlock {
   Float* data;
   std::int64_t rows;
   std::int64_t cols;
   std::int64_t stride;
 
   Float* row(std::int64_t r) const { return data + r * stride; }
-  operator Block<const float>() const { return {data, rows, cols, stride}; }  // NOLINT: decays
+  operator MatrixBlock<const float>() const {
+    return {data, rows, cols, stride};
+  }  // NOLINT: decays
 
   GemmOperand by_rows() const { return {data, stride, 1}; }
   GemmOperand by_columns() const { return {data, 1, stride}; }
@@ -59,8 +61,8 @@ struct ScorePlace {
 
 /// scores[q, k] = rows[q] * keys[k] for the keys that a strip of rows sees; what lies beyond is
 /// undefined. `packed_keys` are panels of KeyProduct; the scores' rows have room for whole panels.
-inline void multiply_by_keys(Block<float> scores, Block<const float> rows, const float* packed_keys,
-                             const ScorePlace& place) {
+inline void multiply_by_keys(MatrixBlock<float> scores, MatrixBlock<const float> rows,
+                             const float* packed_keys, const ScorePlace& place) {
   for (std::int64_t r = 0; r < scores.rows; r += kStripRows) {
     const std::int64_t end = std::min(r + kStripRows, scores.rows);
     const std::int64_t visible = place.num_visible(end - 1, scores.cols);
@@ -75,7 +77,7 @@ inline void multiply_by_keys(Block<float> scores, Block<const float> rows, const
 
 /// out[q] = or += sum over k of scores[q, k] * heads[k], where scores are 0 beyond what a query
 /// sees. `packed_heads` are panels of HeadProduct, `scores.cols` long.
-inline void multiply_by_heads(Block<float> out, Block<const float> scores,
+inline void multiply_by_heads(MatrixBlock<float> out, MatrixBlock<const float> scores,
                               const float* packed_heads, const ScorePlace& place, Update update) {
   for (std::int64_t r = 0; r < out.rows; r += kStripRows) {
     const std::int64_t end = std::min(r + kStripRows, out.rows);
@@ -93,7 +95,7 @@ struct HeadRows {
   std::int64_t head_size;
   std::int64_t stride;
 
-  Block<Float> rows(std::int64_t first, std::int64_t count) const {
+  MatrixBlock<Float> rows(std::int64_t first, std::int64_t count) const {
     return {data + first * stride, count, head_size, stride};
   }
 };

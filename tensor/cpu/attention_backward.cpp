@@ -7,7 +7,7 @@
 namespace redspine {
 namespace {
 
-void fill_with_zeros(Block<float> block) {
+void fill_with_zeros(MatrixBlock<float> block) {
   for (std::int64_t r = 0; r < block.rows; ++r) std::fill_n(block.row(r), block.cols, 0.0F);
 }
 
@@ -69,8 +69,8 @@ struct Workspace {
 
 // out[k] += sum over q of scores[q, k] * heads[q]: from the first query on that sees a strip of
 // keys.
-void multiply_by_queries(Block<float> out, Block<const float> scores, const float* packed_heads,
-                         const ScorePlace& place) {
+void multiply_by_queries(MatrixBlock<float> out, MatrixBlock<const float> scores,
+                         const float* packed_heads, const ScorePlace& place) {
   for (std::int64_t k = 0; k < out.rows; k += kStripRows) {
     const std::int64_t begin =
         std::clamp(place.key + k - place.first, std::int64_t{0}, scores.rows);
@@ -109,8 +109,9 @@ void differentiate(const AttentionBackward& op, const ScoreBlock& block,
       heads.context(op.dcontext.data<float>(), sample, head).rows(first, num_queries);
   const ScoreDropout dropout(op.dropout, sample, op.heads.first_query + head);
   const float* log_sum_exp = op.log_sum_exp_BhT.data<float>() + heads.statistics(sample, head);
-  const Block<float> scores{workspace.scores.data(), num_queries, num_packed_keys, kKeyBlock};
-  const Block<float> dscores{workspace.dscores.data(), num_queries, num_packed_keys, kKeyBlock};
+  const MatrixBlock<float> scores{workspace.scores.data(), num_queries, num_packed_keys, kKeyBlock};
+  const MatrixBlock<float> dscores{workspace.dscores.data(), num_queries, num_packed_keys,
+                                   kKeyBlock};
   HeadProduct::pack(workspace.query_rows.data(), queries.by_columns(), queries.cols, num_queries);
   HeadProduct::pack(workspace.dcontext_rows.data(), dcontext.by_columns(), dcontext.cols,
                     num_queries);

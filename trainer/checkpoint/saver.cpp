@@ -77,7 +77,7 @@ class CheckpointSaver::Work {
         store_(std::move(store)),
         world_(mesh.world().split(0)),
         tensor_axis_(mesh.group(Axis::tensor).split(0)),
-        data_rank_(mesh.group(Axis::data).rank()),
+        first_writer_(mesh.shape().first_along(world_.rank(), Axis::tensor)),
         parameters_(parameters),
         device_(device),
         tensors_(stored_tensors(options_.model)),
@@ -187,9 +187,7 @@ class CheckpointSaver::Work {
   // Whatever goes wrong here, the gathers go on to the end: other ranks depend on them.
   std::map<std::string, ManifestFile> write_tensors(const TrainingTensors& tensors,
                                                     std::int64_t step, const Fetch& fetch) {
-    const int num_writers = tensor_axis_.size();
-    const int first_writer = data_rank_ * num_writers;
-    const std::vector<PlannedTensor> turns = plan_.in_turns(first_writer, num_writers);
+    const std::vector<PlannedTensor> turns = plan_.in_turns(first_writer_, tensor_axis_.size());
     std::vector<PlannedTensor> mine;
     std::copy_if(turns.begin(), turns.end(), std::back_inserter(mine),
                  [&](const PlannedTensor& planned) { return planned.writer == world_.rank(); });
@@ -278,7 +276,7 @@ class CheckpointSaver::Work {
   CheckpointStore store_;
   ProcessGroup world_;  // both for this object's use alone, in either thread
   ProcessGroup tensor_axis_;
-  int data_rank_;
+  int first_writer_;  // world rank of the first in the tensor group
   const ParameterStore& parameters_;
   Device& device_;
   std::vector<StoredTensor> tensors_;
