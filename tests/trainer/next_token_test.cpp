@@ -42,7 +42,7 @@ TEST(NextToken, LogitsAreThoseOfTheWholeModelForTheLastTokensOfTheContext) {
   const auto device = make_cpu_device(1);
   const ProcessMesh mesh(world(), MeshShape::of(world().size(), world().size()), *device);
   const ProcessGroup self = world().split(world().rank());
-  const ProcessMesh self_mesh(self, 1, *device);
+  const ProcessMesh self_mesh(self, MeshShape::of(1, 1), *device);
   constexpr std::uint64_t kSeed = 5;
   for (const Family family : {Family::gpt2, Family::llama}) {
     const ModelConfig config = config_of(family);

@@ -204,7 +204,7 @@ class CheckpointSaver::Work {
     attempt([&] { files.emplace(store_.partial_path_of(step), plan_, mine); });
     for (const PlannedTensor& planned : turns) {
       const std::span<const float> values = gather_.gather(
-          *planned.tensor, view_of(tensors, planned.part), fetch, planned.writer - first_writer);
+          *planned.tensor, view_of(tensors, planned.part), fetch, planned.writer - first_writer_);
       if (planned.writer == world_.rank()) attempt([&] { files->write(planned, values); });
     }
     std::map<std::string, ManifestFile> written;
