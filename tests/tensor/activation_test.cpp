@@ -1,46 +1,17 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <numbers>
 
-#include "tensor/enum_words.h"
 #include "tensor/ops.h"
 #include "tests/support/expect_close.h"
 #include "tests/support/random_tensor.h"
+#include "tests/tensor/gelu_reference.h"
 #include "tests/tensor/shapes.h"
 
 namespace redspine {
 namespace {
 
 using namespace redspine::testing;
-
-constexpr GeluKind kKinds[] = {GeluKind::tanh, GeluKind::exact};
-static_assert(!is_enumerator<static_cast<GeluKind>(std::size(kKinds))>(), "a kind is not tested");
-
-double gelu(GeluKind kind, double x) {
-  switch (kind) {
-    case GeluKind::tanh:
-      return 0.5 * x *
-             (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
-    case GeluKind::exact:
-      return 0.5 * x * (1 + std::erf(x / std::numbers::sqrt2));
-  }
-  __builtin_unreachable();
-}
-
-double gelu_slope(GeluKind kind, double x) {
-  switch (kind) {
-    case GeluKind::tanh: {
-      const double root = std::sqrt(2 / std::numbers::pi);
-      const double t = std::tanh(root * (x + 0.044715 * x * x * x));
-      return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * root * (1 + 3 * 0.044715 * x * x);
-    }
-    case GeluKind::exact:
-      return 0.5 * (1 + std::erf(x / std::numbers::sqrt2)) +
-             x * std::exp(-0.5 * x * x) / std::sqrt(2 * std::numbers::pi);
-  }
-  __builtin_unreachable();
-}
 
 double silu(double x) { return x / (1 + std::exp(-x)); }
 
@@ -196,7 +167,7 @@ TEST_P(GeluKernels, HaveTheirLimitsAtLargeArguments) {
   EXPECT_EQ(from_device(*device_, out), (std::vector<float>{0, 0, 1, 1}));
 }
 
-INSTANTIATE_TEST_SUITE_P(EachKind, GeluKernels, ::testing::ValuesIn(kKinds));
+INSTANTIATE_TEST_SUITE_P(EachKind, GeluKernels, ::testing::ValuesIn(kGeluKinds));
 
 TEST(Swiglu, AgreesWithTheReference) {
   const auto device = make_cpu_device(2);

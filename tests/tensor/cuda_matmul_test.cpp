@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tests/tensor/both_backends.h"
+#include "tests/tensor/gelu_reference.h"
 
 namespace redspine {
 namespace {
@@ -82,7 +83,7 @@ TEST_F(CudaMatmul, OfBf16MayGoToF32) {
 }
 
 TEST_F(CudaMatmul, WithGeluEqualsTheCpusInBothKinds) {
-  for (const GeluKind kind : {GeluKind::tanh, GeluKind::exact}) {
+  for (const GeluKind kind : kGeluKinds) {
     for (const bool has_bias : {false, true}) {
       expect_agreement_at_any_size(
           [=](const Device& device, Operands& o, Sizes size) -> Outputs {
@@ -101,7 +102,7 @@ TEST_F(CudaMatmul, WithGeluEqualsTheCpusInBothKinds) {
 }
 
 TEST_F(CudaMatmul, BackThroughGeluEqualsTheCpusInBothKinds) {
-  for (const GeluKind kind : {GeluKind::tanh, GeluKind::exact}) {
+  for (const GeluKind kind : kGeluKinds) {
     expect_agreement_at_any_size(
         [=](const Device& device, Operands& o, Sizes size) -> Outputs {
           const MatmulGeluBackward op{.dx = o.written({size.m, size.n}),
