@@ -37,16 +37,16 @@ class BlindRank : public ::testing::TestWithParam<int> {
     const std::string blind =
         fmt::format("unshare --mount sh -c 'mount {} && exec {}'", mount, words);
     const bool is_first = GetParam() == 0;
-    return run_.scene().run("env OMPI_MCA_odls_base_sigkill_timeout=0 " +
-                            Scene::on_ranks(1, fmt::format("{} : -n 1 {}", is_first ? blind : words,
-                                                           is_first ? words : blind)));
+    return run_.run("env OMPI_MCA_odls_base_sigkill_timeout=0 " +
+                    Scene::on_ranks(1, fmt::format("{} : -n 1 {}", is_first ? blind : words,
+                                                   is_first ? words : blind)));
   }
   /// Files of the run, with what they say.
   std::map<std::string, std::string> contents() const {
     std::map<std::string, std::string> all;
     for (const auto& entry : fs::recursive_directory_iterator(run_.run_folder())) {
-      const std::string name = entry.path().lexically_relative(run_.scene().folder()).string();
-      all[name] = entry.is_regular_file() ? run_.scene().read(name) : "";
+      const std::string name = entry.path().lexically_relative(run_.folder()).string();
+      all[name] = entry.is_regular_file() ? run_.read(name) : "";
     }
     return all;
   }

@@ -67,7 +67,7 @@ class Crash : public ::testing::TestWithParam<Case> {
     const Ended ended = run_.train(start("run", "", trap(place)));
     EXPECT_NE(ended.exit_code, 0) << ended.output;
     EXPECT_TRUE(ended.left_behind.empty());
-    const std::string text = run_.scene().read("report");
+    const std::string text = run_.read("report");
     EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1) << text << ended.errors;
     if (newest > 0) {
       const std::string where =
@@ -101,7 +101,7 @@ class Crash : public ::testing::TestWithParam<Case> {
     }
   }
 
-  fs::path report() const { return run_.scene().path("report"); }
+  fs::path report() const { return run_.path("report"); }
 
   const CheckpointScene run_;
   std::vector<std::string> expected_;

@@ -57,7 +57,7 @@ class DamageTest : public ::testing::Test {
     fs::rename(run_.run_folder(), kept());
   }
 
-  fs::path kept() const { return run_.scene().path("kept"); }
+  fs::path kept() const { return run_.path("kept"); }
   static std::string newest() { return "runs/run/checkpoints/" + step_name(kNewest); }
 
   /// A run whose newest checkpoint is whole.

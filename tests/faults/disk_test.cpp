@@ -71,8 +71,8 @@ class Disk : public ::testing::TestWithParam<DiskCase> {
   /// Every checkpoint in the folder passes `redspine checkpoint verify`.
   void expect_all_good() const {
     for (const std::int64_t step : run_.steps()) {
-      const Ended ended = run_.scene().run(fmt::format(
-          "{} checkpoint verify {}", CheckpointScene::binary(), run_.checkpoint(step).string()));
+      const Ended ended = run_.run(fmt::format("{} checkpoint verify {}", CheckpointScene::binary(),
+                                               run_.checkpoint(step).string()));
       EXPECT_EQ(ended.exit_code, 0) << ended.output << ended.errors;
     }
   }
@@ -106,7 +106,7 @@ TEST_P(Disk, ThatIsFullEndsTheJobWithTheCauseAndTheBytesThatItNeeds) {
 
 TEST_P(Disk, ThatTurnsReadOnlyEndsTheJob) {
   mount_checkpoints(4096);
-  Job job(CheckpointScene::command(start(kEndless)), run_.scene().folder());
+  Job job(CheckpointScene::command(start(kEndless)), run_.folder());
   wait_until([&] { return run_.newest_step() >= 3; });
   make_read_only();
   const Ended ended = job.wait(30.0);

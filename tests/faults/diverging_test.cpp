@@ -43,8 +43,8 @@ class Diverging : public ::testing::TestWithParam<DivergingCase> {
     ASSERT_FALSE(run_.steps().empty());
     EXPECT_LT(run_.newest_step(), num_applied());
     for (const std::int64_t step : run_.steps()) {
-      const Ended ended = run_.scene().run(fmt::format(
-          "{} checkpoint verify {}", CheckpointScene::binary(), run_.checkpoint(step).string()));
+      const Ended ended = run_.run(fmt::format("{} checkpoint verify {}", CheckpointScene::binary(),
+                                               run_.checkpoint(step).string()));
       EXPECT_EQ(ended.exit_code, 0) << ended.output << ended.errors;
     }
   }

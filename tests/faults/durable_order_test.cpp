@@ -81,12 +81,11 @@ class DurableOrder : public ::testing::TestWithParam<const char*> {};
 TEST_P(DurableOrder, APowerCutLosesNoCheckpointThatIsComplete) {
   const CheckpointScene run;
   constexpr int kNumSaves = 5;
-  const Ended ended =
-      run.train({.num_ranks = 2,
-                 .settings = fmt::format("train.steps={} {}", kNumSaves, GetParam()),
-                 .variables = fmt::format("LD_PRELOAD={} CRASH_BELOW={} CRASH_LOG={}",
-                                          REDSPINE_CRASH_SHIM, run.run_folder().string(),
-                                          (run.scene().folder() / "log").string())});
+  const Ended ended = run.train(
+      {.num_ranks = 2,
+       .settings = fmt::format("train.steps={} {}", kNumSaves, GetParam()),
+       .variables = fmt::format("LD_PRELOAD={} CRASH_BELOW={} CRASH_LOG={}", REDSPINE_CRASH_SHIM,
+                                run.run_folder().string(), (run.folder() / "log").string())});
   ASSERT_EQ(ended.exit_code, 0) << ended.errors;
 
   Disk disk;
@@ -96,7 +95,7 @@ TEST_P(DurableOrder, APowerCutLosesNoCheckpointThatIsComplete) {
   int num_synced_logs = 0;
   std::set<std::string> writers;
   std::map<fs::path, std::set<fs::path>> forgotten;  // names, by folder
-  for (const Call& call : calls_of(run.scene().read("log"))) {
+  for (const Call& call : calls_of(run.read("log"))) {
     const bool is_manifest = call.path.filename() == "manifest.json";
     const bool is_of_checkpoint = call.path.parent_path() != run.run_folder();
     if (call.kind == "write" && is_of_checkpoint) writers.insert(call.rank);

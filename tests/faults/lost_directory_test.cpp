@@ -40,7 +40,7 @@ TEST_P(LostDirectory, IsMadeAgainWithACheckpointAndTheRunEnds) {
                  .settings = fmt::format("train.steps={} train.eval_interval=0 {}", num_steps,
                                          loss.settings)};
   };
-  Job job(CheckpointScene::command(start(1'000'000)), run.scene().folder());
+  Job job(CheckpointScene::command(start(1'000'000)), run.folder());
   wait_until([&] { return run.trained().size() > 20; });
   loss.lose(run);
   const Ended ended = job.wait(30.0);
@@ -80,16 +80,16 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(LostDirectory, ThatAnotherRunHasTakenIsLeftToIt) {
   const CheckpointScene run;
   Job job(CheckpointScene::command({.settings = "train.steps=1000000 checkpoint.interval=0"}),
-          run.scene().folder());
+          run.folder());
   wait_until([&] { return run.trained().size() > 20; });
   fs::create_directories(run.run_folder("other") / "checkpoints");
-  run.scene().write("runs/other/metrics.jsonl", "theirs\n");
+  run.write("runs/other/metrics.jsonl", "theirs\n");
   fs::rename(run.run_folder(), run.run_folder("old"));
   fs::rename(run.run_folder("other"), run.run_folder());
   const Ended ended = job.wait(30.0);
   EXPECT_EQ(ended.exit_code, 1);
   EXPECT_TRUE(matches(ended.errors, "*metrics.jsonl: is another file by now*")) << ended.errors;
-  EXPECT_EQ(run.scene().read("runs/run/metrics.jsonl"), "theirs\n");
+  EXPECT_EQ(run.read("runs/run/metrics.jsonl"), "theirs\n");
   EXPECT_EQ(run.names(), std::vector<std::string>{});
 }
 

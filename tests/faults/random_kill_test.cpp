@@ -25,17 +25,17 @@ class RandomKill : public ::testing::Test {
     std::uniform_int_distribution<int> delay_us(0, 40'000);
     for (int i = 0; i < num_times; ++i) {
       const std::int64_t before = run_.newest_step();
-      std::filesystem::remove(run_.scene().path("stdout"));  // of the last job
-      Job job(CheckpointScene::command(start), run_.scene().folder());
+      std::filesystem::remove(run_.path("stdout"));  // of the last job
+      Job job(CheckpointScene::command(start), run_.folder());
       // By turns from the start of its work and from the end of its first save.
       wait_until([&] {
         if (i % 2 == 1) return run_.newest_step() > before;
-        const std::string output = run_.scene().read("stdout");
+        const std::string output = run_.read("stdout");
         return output.find("resuming from") != std::string::npos ||
                output.find("starting at") != std::string::npos;
       });
       std::this_thread::sleep_for(std::chrono::microseconds(delay_us(random)));
-      kill(std::stoi(run_.scene().read("pid.0")), SIGKILL);
+      kill(std::stoi(run_.read("pid.0")), SIGKILL);
       const Ended ended = job.wait(30.0);
       ASSERT_EQ(ended.exit_code, 137) << ended.errors;
       SCOPED_TRACE(fmt::format("kill {}, after step {}", i, run_.newest_step()));

@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 constexpr int kStopped = 75;
 
 void send(const CheckpointScene& run, int rank, int signal) {
-  kill(std::stoi(run.scene().read(fmt::format("pid.{}", rank))), signal);
+  kill(std::stoi(run.read(fmt::format("pid.{}", rank))), signal);
 }
 
 struct SlowStart {
@@ -42,10 +42,10 @@ TEST_P(AStop, EndsAStartThatTakesLong) {
                  .settings = fmt::format("train.steps=4 checkpoint.verify={}", !slow.is_loading),
                  .variables = fmt::format("LD_PRELOAD={} CRASH_BELOW={} CRASH_LOG={} SLOW_READS={}",
                                           REDSPINE_CRASH_SHIM, run.checkpoints().string(),
-                                          (run.scene().folder() / "log").string(), microseconds)};
+                                          (run.folder() / "log").string(), microseconds)};
   };
   const auto num_reads = [&] {
-    const std::string log = run.scene().read("log");
+    const std::string log = run.read("log");
     return std::count(log.begin(), log.end(), '\n');
   };
   ASSERT_EQ(run.train({.num_ranks = slow.num_ranks, .settings = "train.steps=4"}).exit_code, 0);
@@ -53,13 +53,13 @@ TEST_P(AStop, EndsAStartThatTakesLong) {
   const std::vector<std::string> names = run.names();
   ASSERT_EQ(run.train(start("1")).exit_code, 0) << "all steps were run: it reads and ends";
   const auto all_reads = num_reads();
-  fs::remove(run.scene().path("log"));
+  fs::remove(run.path("log"));
 
   // Tensors are read from about a third of the reads on; where they are loaded, up to the end.
-  Job job(CheckpointScene::command(start("100000")), run.scene().folder());
+  Job job(CheckpointScene::command(start("100000")), run.folder());
   wait_until([&] { return num_reads() > (slow.is_loading ? all_reads * 2 / 3 : all_reads / 3); });
   if (slow.by_file) {
-    run.scene().write("runs/run/STOP", "");
+    run.write("runs/run/STOP", "");
   } else {
     send(run, 0, SIGTERM);
     if (slow.num_ranks == 2) send(run, 1, SIGTERM);
@@ -161,9 +161,9 @@ TEST(ADryRun, LooksAtEveryByteOfTheCheckpointThatIsNamed) {
   const CheckpointScene run;
   ASSERT_EQ(run.train({.settings = "train.steps=2"}).exit_code, 0);
   const fs::path file = run.checkpoint(2) / "optimizer-00001-of-00001.safetensors";
-  std::string bytes = run.scene().read(file.lexically_relative(run.scene().folder()).string());
+  std::string bytes = run.read(file.lexically_relative(run.folder()).string());
   bytes.back() = static_cast<char>(bytes.back() ^ 1);
-  run.scene().write(file.lexically_relative(run.scene().folder()).string(), bytes);
+  run.write(file.lexically_relative(run.folder()).string(), bytes);
   const Ended ended = run.train(
       {.settings = "train.steps=3 checkpoint.resume=runs/run/checkpoints/step_00000002 --dry-run"});
   EXPECT_EQ(ended.exit_code, 2);

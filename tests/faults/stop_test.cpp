@@ -37,7 +37,7 @@ struct StopCase {
 void PrintTo(const StopCase& stop, std::ostream* out) { *out << stop.name; }
 
 void send(const CheckpointScene& run, int rank, int signal) {
-  kill(std::stoi(run.scene().read(fmt::format("pid.{}", rank))), signal);
+  kill(std::stoi(run.read(fmt::format("pid.{}", rank))), signal);
 }
 
 constexpr int kLastStep = 6000;
@@ -78,7 +78,7 @@ TEST_P(Stop, SavesAndGoesOnLaterAsIfItHadNot) {
   const Start start = start_on(stop.num_ranks);
   Start stopped = start;
   stopped.variables = stop.variables;
-  Job job(CheckpointScene::command(stopped), run_.scene().folder());
+  Job job(CheckpointScene::command(stopped), run_.folder());
   if (stop.ask) {
     wait_until([&] { return run_.trained().size() > 20; });
     stop.ask(run_);
@@ -115,9 +115,9 @@ INSTANTIATE_TEST_SUITE_P(
         StopCase{"ASignalToTheSecondOfTwoRanks", 2, "SIGUSR1",
                  [](const auto& run) { send(run, 1, SIGUSR1); }},
         StopCase{"TheFileSTOP", 1, "the file STOP",
-                 [](const auto& run) { run.scene().write("runs/run/STOP", ""); }},
+                 [](const auto& run) { run.write("runs/run/STOP", ""); }},
         StopCase{"TheFileSTOPOnTwoRanks", 2, "the file STOP",
-                 [](const auto& run) { run.scene().write("runs/run/STOP", ""); }},
+                 [](const auto& run) { run.write("runs/run/STOP", ""); }},
         StopCase{"TheEndOfTheSlurmAllocation", 1, "the end of the Slurm allocation", nullptr,
                  "SLURM_JOB_END_TIME=$(($(date +%s) + 3))"}),
     name_of);
@@ -129,7 +129,7 @@ TEST(Request, EverySignalThatAsksForAnEndSaves) {
     const CheckpointScene run;
     Job job(CheckpointScene::command(
                 {.settings = fmt::format("train.steps=1000000 {}", kOnlyAtTheEnd)}),
-            run.scene().folder());
+            run.folder());
     wait_until([&] { return run.trained().size() > 5; });
     send(run, 0, signal);
     const Ended ended = job.wait(30.0);
@@ -144,7 +144,7 @@ TEST(Request, ASignalThatIsIgnoredFromTheStartAsUnderNohupAsksForNothing) {
   Job job(
       CheckpointScene::command({.settings = fmt::format("train.steps=1000000 {}", kOnlyAtTheEnd),
                                 .variables = "--ignore-signal=HUP"}),
-      run.scene().folder());
+      run.folder());
   wait_until([&] { return run.trained().size() > 5; });
   send(run, 0, SIGHUP);
   const std::size_t lines = run.trained().size();
@@ -176,7 +176,7 @@ TEST(Request, NothingAfterTheFirstSignalChangesTheExitCode) {
     Job job(CheckpointScene::command(
                 {.num_ranks = num_ranks,
                  .settings = fmt::format("train.steps=1000000 {}", kOnlyAtTheEnd)}),
-            run.scene().folder());
+            run.folder());
     wait_until([&] { return run.trained().size() > 5; });
     const Storm storm(run, num_ranks);
     const Ended ended = job.wait(30.0);
@@ -191,7 +191,7 @@ TEST(Request, ASignalAfterTheLastStepChangesNothing) {
   Job job(
       CheckpointScene::command({.settings = fmt::format("train.steps={} train.eval_interval=0 {}",
                                                         kSteps, kOnlyAtTheEnd)}),
-      run.scene().folder());
+      run.folder());
   wait_until([&] { return run.trained().size() == kSteps; });
   const Storm storm(run, 1);
   EXPECT_EQ(job.wait(30.0).exit_code, 0);
@@ -202,9 +202,9 @@ TEST(Request, TheFileSAVESavesAndTheRunGoesOn) {
   const CheckpointScene run;
   Job job(
       CheckpointScene::command({.settings = fmt::format("train.steps=1000000 {}", kOnlyAtTheEnd)}),
-      run.scene().folder());
+      run.folder());
   wait_until([&] { return run.trained().size() > 20; });
-  run.scene().write("runs/run/SAVE", "");
+  run.write("runs/run/SAVE", "");
   wait_until([&] { return run.newest_step() > 0; });
   const std::size_t lines = run.trained().size();
   wait_until([&] { return run.trained().size() > lines + 20; });
@@ -217,9 +217,9 @@ TEST(Request, TheFileSAVESavesAndTheRunGoesOn) {
 // One batch of the validation set a poll: a long evaluation must not hold up a stop.
 TEST(Request, ASignalStopsAnEvaluation) {
   const CheckpointScene run;
-  run.scene().write_tokens("validation.u16", 3'000'000);
+  run.write_tokens("validation.u16", 3'000'000);
   const Start start{.settings = "train.steps=40 train.eval_interval=20"};
-  Job job(CheckpointScene::command(start), run.scene().folder());
+  Job job(CheckpointScene::command(start), run.folder());
   wait_until([&] { return run.trained().size() == 20; });
   const auto before = std::chrono::steady_clock::now();
   send(run, 0, SIGTERM);
@@ -231,7 +231,7 @@ TEST(Request, ASignalStopsAnEvaluation) {
   EXPECT_EQ(run.trained().size(), 20U) << "half an evaluation tells nothing";
 
   // The evaluation of step 20 comes after all, and on a smaller set, so that it ends.
-  run.scene().write_tokens("validation.u16", 100);
+  run.write_tokens("validation.u16", 100);
   ASSERT_EQ(run.train(start).exit_code, 0);
   const std::vector<std::string> lines = run.trained();
   ASSERT_EQ(lines.size(), 42U);
@@ -240,18 +240,18 @@ TEST(Request, ASignalStopsAnEvaluation) {
 
 TEST(Request, ASecondJobInTheSameRunIsRejectedAndTheFirstGoesOn) {
   const CheckpointScene run;
-  Job job(CheckpointScene::command({.settings = "train.steps=1000000"}), run.scene().folder());
+  Job job(CheckpointScene::command({.settings = "train.steps=1000000"}), run.folder());
   wait_until([&] { return run.trained().size() > 20; });
   // By a shell of its own: one Job at a time.
   const std::string second =
-      fmt::format("cd {} && {} >second.out 2>second.err", run.scene().folder().string(),
+      fmt::format("cd {} && {} >second.out 2>second.err", run.folder().string(),
                   Scene::train("--set train.steps=1000000"));
   const int status = std::system(second.c_str());
   EXPECT_EQ(WEXITSTATUS(status), 2);
-  EXPECT_TRUE(matches(run.scene().read("second.err"),
+  EXPECT_TRUE(matches(run.read("second.err"),
                       "*run.name: another job is at work in this run's directory: process " +
-                          std::to_string(std::stoi(run.scene().read("pid.0"))) + " on *"))
-      << run.scene().read("second.err");
+                          std::to_string(std::stoi(run.read("pid.0"))) + " on *"))
+      << run.read("second.err");
   const std::size_t lines = run.trained().size();
   wait_until([&] { return run.trained().size() > lines + 20; });
   send(run, 0, SIGKILL);
@@ -298,8 +298,8 @@ TEST(Request, RetentionKeepsWhatIsForeign) {
   const CheckpointScene run;
   ASSERT_EQ(run.train({.settings = "train.steps=3"}).exit_code, 0);
   fs::create_directories(run.checkpoints() / "best");
-  run.scene().write("runs/run/checkpoints/step_00000002/notes.txt", "mine");
-  run.scene().write("runs/run/checkpoints/step_1", "a file");
+  run.write("runs/run/checkpoints/step_00000002/notes.txt", "mine");
+  run.write("runs/run/checkpoints/step_1", "a file");
   fs::create_directories(run.checkpoints() / "step_00000001.0123456789abcdef.partial");
   ASSERT_EQ(run.train({.settings = "train.steps=8"}).exit_code, 0);
   EXPECT_EQ(run.names(), (std::vector<std::string>{"best", "step_00000001.0123456789abcdef.partial",

@@ -59,15 +59,15 @@ std::string metrics_name(std::string_view run) { return fmt::format("runs/{}/met
 }  // namespace
 
 CheckpointScene::CheckpointScene() {
-  scene_.write("config.yaml", kConfig);
+  write("config.yaml", kConfig);
   // 12 and 6 samples: an epoch of either ends every few steps.
-  scene_.write_tokens("train.u16", 16 * 12 + 1);
-  scene_.write_tokens("second.u16", 16 * 6 + 1);
-  scene_.write_tokens("validation.u16", 100);
+  write_tokens("train.u16", 16 * 12 + 1);
+  write_tokens("second.u16", 16 * 6 + 1);
+  write_tokens("validation.u16", 100);
 }
 
 fs::path CheckpointScene::run_folder(std::string_view run) const {
-  return fs::canonical(scene_.folder()) / "runs" / run;
+  return fs::canonical(folder()) / "runs" / run;
 }
 
 fs::path CheckpointScene::checkpoints(std::string_view run) const {
@@ -94,12 +94,12 @@ std::string CheckpointScene::command(const Start& start) {
 
 Ended CheckpointScene::train(const Start& start) const {
   constexpr double kMaxSeconds = 60.0;
-  return scene_.run(command(start), kMaxSeconds);
+  return run(command(start), kMaxSeconds);
 }
 
 std::vector<std::string> CheckpointScene::trained(std::string_view run) const {
   std::vector<std::string> kept;
-  for (const std::string& line : lines_of(scene_.read(metrics_name(run)))) {
+  for (const std::string& line : lines_of(read(metrics_name(run)))) {
     const bool is_wanted =
         line.starts_with(R"({"kind":"train")") || line.starts_with(R"({"kind":"validation")");
     if (is_wanted) kept.push_back(line.substr(0, line.find(R"(,"seconds":)")));
@@ -108,7 +108,7 @@ std::vector<std::string> CheckpointScene::trained(std::string_view run) const {
 }
 
 std::vector<std::string> CheckpointScene::events(std::string_view run) const {
-  std::vector<std::string> lines = lines_of(scene_.read(metrics_name(run)));
+  std::vector<std::string> lines = lines_of(read(metrics_name(run)));
   std::erase_if(lines,
                 [](const std::string& line) { return !line.starts_with(R"({"kind":"event")"); });
   return lines;
@@ -132,9 +132,9 @@ std::int64_t CheckpointScene::newest_step(std::string_view run) const {
 
 std::vector<std::string> CheckpointScene::names(std::string_view run) const {
   std::vector<std::string> names;
-  const fs::path folder = scene_.folder() / "runs" / run / "checkpoints";
-  if (!fs::exists(folder)) return names;
-  for (const auto& entry : fs::directory_iterator(folder)) {
+  const fs::path saved = folder() / "runs" / run / "checkpoints";
+  if (!fs::exists(saved)) return names;
+  for (const auto& entry : fs::directory_iterator(saved)) {
     names.push_back(entry.path().filename().string());
   }
   std::sort(names.begin(), names.end());
@@ -144,7 +144,7 @@ std::vector<std::string> CheckpointScene::names(std::string_view run) const {
 std::map<std::string, std::string> CheckpointScene::hashes(std::int64_t step,
                                                            std::string_view run) const {
   const auto manifest = nlohmann::json::parse(
-      scene_.read(fmt::format("runs/{}/checkpoints/{}/manifest.json", run, step_name(step))));
+      read(fmt::format("runs/{}/checkpoints/{}/manifest.json", run, step_name(step))));
   std::map<std::string, std::string> hashes;
   for (const auto& file : manifest.at("files")) {
     if (!file.contains("tensors")) continue;

@@ -1,4 +1,4 @@
-// A folder with a small run that has everything that a resume could lose: dropout, accumulation,
+// The scene of a small run that has everything that a resume could lose: dropout, accumulation,
 // a blend whose files and epochs end within a few steps, and evaluations on the steps of saves.
 #pragma once
 
@@ -20,11 +20,10 @@ struct Start {
   std::string run = "run";
 };
 
-class CheckpointScene {
+class CheckpointScene : public Scene {
  public:
   CheckpointScene();
 
-  const Scene& scene() const { return scene_; }
   std::filesystem::path run_folder(std::string_view run = "run") const;
   std::filesystem::path checkpoints(std::string_view run = "run") const;
   std::filesystem::path checkpoint(std::int64_t step, std::string_view run = "run") const;
@@ -45,9 +44,6 @@ class CheckpointScene {
   std::vector<std::string> names(std::string_view run = "run") const;
   /// Hash by name of every tensor of a checkpoint, as its manifest has them.
   std::map<std::string, std::string> hashes(std::int64_t step, std::string_view run = "run") const;
-
- private:
-  Scene scene_;
 };
 
 std::string step_name(std::int64_t step);  // "step_00000500"
