@@ -42,14 +42,14 @@ void normalise(const LayerNorm& op, const InputRows& x) {
     const Moments m = moments_of(x_row, cols, epsilon);
     mean[row] = m.mean;
     rstd[row] = m.rstd;
-    if (bias != nullptr) {
-#pragma omp simd
-      for (std::int64_t c = 0; c < cols; ++c) {
-        out_row[c] = (x_row[c] - m.mean) * m.rstd * weight[c] + bias[c];
-      }
-    } else {
+    if (bias == nullptr) {
 #pragma omp simd
       for (std::int64_t c = 0; c < cols; ++c) out_row[c] = (x_row[c] - m.mean) * m.rstd * weight[c];
+      return;
+    }
+#pragma omp simd
+    for (std::int64_t c = 0; c < cols; ++c) {
+      out_row[c] = (x_row[c] - m.mean) * m.rstd * weight[c] + bias[c];
     }
   });
 }

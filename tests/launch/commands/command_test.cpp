@@ -30,8 +30,9 @@ TEST(CommandLine, TellsItsVersionAndLibraries) {
   EXPECT_EQ(result.exit_code, 0);
   const std::string first_line = "redspine " REDSPINE_VERSION "\n";
   EXPECT_TRUE(result.output.starts_with(first_line)) << result.output;
-  for (const std::string part :
-       {"backends   cpu", "kernels    ", "OpenBLAS", "MPI", "CUDA       " REDSPINE_CUDA_LINE}) {
+  const std::string cuda_line = "CUDA       " REDSPINE_CUDA_LINE;
+  for (const std::string& part : {std::string("backends   cpu"), std::string("kernels    "),
+                                  std::string("OpenBLAS"), std::string("MPI"), cuda_line}) {
     EXPECT_NE(result.output.find(part), std::string::npos) << part << " in\n" << result.output;
   }
 }

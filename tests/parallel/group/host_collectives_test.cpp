@@ -56,7 +56,7 @@ template <class T>
 std::vector<T> values_of_rank(int rank, std::int64_t count) {
   std::vector<T> values;
   for (std::int64_t i = 0; i < count; ++i) {
-    values.push_back(static_cast<T>(static_cast<float>((i * 7 + rank * 5) % 16)));
+    values.push_back(static_cast<T>(static_cast<float>((i * 7 + std::int64_t{rank} * 5) % 16)));
   }
   return values;
 }

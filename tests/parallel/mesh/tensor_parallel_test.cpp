@@ -16,7 +16,7 @@ struct TensorRegion : ::testing::Test {
   const int size = world().size();
   const ProcessMesh mesh{world(), MeshShape::of(size, size), *device};
   const float rank = static_cast<float>(world().rank());
-  const float sum = static_cast<float>(size * (size - 1) / 2);
+  const float sum = static_cast<float>(size) * static_cast<float>(size - 1) / 2.0F;
 };
 
 TEST_F(TensorRegion, WhatIsReducedFromItIsSummedForward) {
