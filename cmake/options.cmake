@@ -5,6 +5,10 @@ target_include_directories(redspine_options INTERFACE ${PROJECT_SOURCE_DIR})
 # compile before each of them says what becomes of it. Flags of the C++ compiler; nvcc gets those that make sense for its host half in cmake/cuda.cmake.
 target_compile_options(redspine_options INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wshadow;-Wconversion;-Werror=switch>)
+# An expression is rounded as it is written, by every compiler and for every processor. Where a
+# multiply-add is to be one operation, the code says so.
+target_compile_options(redspine_options INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off>)
 target_link_libraries(redspine_options INTERFACE fmt::fmt Threads::Threads)
 # The instruction set, for a target whose property REDSPINE_INSTRUCTION_SET names no other.
 if(REDSPINE_PORTABLE)

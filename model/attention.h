@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "model/head_sums.h"
 #include "model/linear.h"
 #include "model/rope.h"
 
@@ -21,6 +22,8 @@ class SelfAttention {
   struct Scratch {
     Tensor dqkv;
     Tensor dcontext;
+    Tensor dkv_sums;   // exact mode, where ranks share key/value heads: AttentionBackward::dkv_sums
+    Tensor dkv_2BTK;  // and the sum over ranks of one head
   };
 
   struct Spec {
@@ -50,9 +53,11 @@ class SelfAttention {
 
  private:
   void rotate(TensorView qkv, RopeDirection direction) const;
+  void add_shared_heads(Scratch& scratch) const;
 
   ExecutionContext execution_;
   HeadLayout heads_;
+  std::optional<HeadSums> sums_;  // exact mode
   const RopeTable* rope_;
   ColumnLinear qkv_;
   RowLinear output_;

@@ -35,7 +35,12 @@ TokenEmbedding::TokenEmbedding(ExecutionContext execution, ParameterStore& store
     : execution_(execution),
       rows_(local_vocabulary(config, execution.tensor_rank())),
       weight_(store.declare(spec(config, execution.tensor_rank()).weight)),
+      lookup_(&weight_),
       position_(store.declare_if_any(spec(config, execution.tensor_rank()).position)) {}
+
+void TokenEmbedding::separate_gradient(ParameterStore& store) {
+  lookup_ = &store.declare_second_gradient(weight_);
+}
 
 void TokenEmbedding::forward(TensorView out_BTD, ConstTensorView tokens_BT,
                              const DropoutKey& dropout) const {
@@ -55,7 +60,7 @@ void TokenEmbedding::backward(TensorView dout_BTD, ConstTensorView tokens_BT,
                               const DropoutKey& dropout) const {
   drop(execution_.device, dout_BTD, dropout);
   ops::run(execution_.device,
-           EmbeddingBackward{.dweight = weight_.gradient_to_add_to(execution_.device),
+           EmbeddingBackward{.dweight = lookup_->gradient_to_add_to(execution_.device),
                              .dposition = gradient_or_none(execution_.device, position_),
                              .dout = dout_BTD,
                              .tokens = tokens_BT,

@@ -24,6 +24,10 @@ class TokenEmbedding {
 
   TokenEmbedding(ExecutionContext execution, ParameterStore& store, const ModelConfig& config);
 
+  /// Declares a second gradient of the weights for the lookup (exact mode): a head that is tied to
+  /// them adds to the first. Before the store allocates.
+  void separate_gradient(ParameterStore& store);
+
   /// The weights [v, D], for a head that is tied to them.
   ParameterStack& weight() const { return weight_; }
 
@@ -36,6 +40,7 @@ class TokenEmbedding {
   ExecutionContext execution_;
   Range rows_;
   ParameterStack& weight_;
+  ParameterStack* lookup_;    // whose gradient the lookup's is added to: weight_, or a second one
   ParameterStack* position_;  // [max length, D]; null for rotary positions
 };
 

@@ -16,6 +16,11 @@ RopeTable rope_table(const ModelConfig& config, MicroBatchShape shape, Device& d
   __builtin_unreachable();
 }
 
+ExecutionContext with_scratch(ExecutionContext execution, LeafScratch& scratch) {
+  execution.leaf_scratch = &scratch;
+  return execution;
+}
+
 std::vector<Block> make_blocks(ExecutionContext execution, ParameterStore& store,
                                const ModelConfig& config, const RopeTable& rope) {
   std::vector<Block> blocks;
@@ -30,24 +35,28 @@ std::vector<Block> make_blocks(ExecutionContext execution, ParameterStore& store
 }  // namespace
 
 Gpt::Gpt(const ModelConfig& config, MicroBatchShape shape, std::uint64_t seed,
-         ExecutionContext execution, InitialWeights initial_weights)
+         ExecutionContext execution, InitialWeights initial_weights, int num_gradient_buffers)
     : config_(config),
       seed_(seed),
-      execution_(execution),
+      execution_(with_scratch(execution, leaf_scratch_)),
       shape_(shape),
       rope_(rope_table(config, shape, execution.device)),
-      embedding_(execution, store_.begin_bucket(), config),
-      blocks_(make_blocks(execution, store_, config, rope_)),
-      final_norm_(execution, store_.begin_bucket(), config, kFinalNorm),
-      head_(execution, store_, config, embedding_) {
+      embedding_(execution_, store_.begin_bucket(), config),
+      blocks_(make_blocks(execution_, store_, config, rope_)),
+      final_norm_(execution_, store_.begin_bucket(), config, kFinalNorm),
+      head_(execution_, store_, config, embedding_) {
   Device& device = execution.device;
   const DType dtype = execution.dtype;
-  store_.allocate(device, dtype);
+  if (has_second_gradient()) embedding_.separate_gradient(store_);
+  store_.allocate(device, dtype, num_gradient_buffers);
   if (initial_weights == InitialWeights::drawn) initialize_parameters(store_, seed, device);
 
   const auto [batch, length] = shape;
   const Shape residual{batch, length, config.hidden_size};
-  head_.allocate(batch * length);
+  head_.allocate(batch * length, length);
+  if (execution.num_leaves > 0) {
+    leaf_scratch_.allocate(device, execution.tensor_rank(), residual.count());
+  }
   for (const Block& block : blocks_) {
     residual_BTD_.emplace_back(device, dtype, residual);
     saved_.push_back(block.make_saved(batch, length));
@@ -97,6 +106,7 @@ void Gpt::forward_backward(const MicroBatch& batch, float scale, GradientReducer
   }
   embedding_.backward(dresidual_BTD_, batch.tokens_BT, dropout.at(DropoutSite::embedding, 0));
   reducer.ready(0);
+  if (has_second_gradient()) reducer.ready(blocks_.size() + 2);
 }
 
 void Gpt::evaluate(const MicroBatch& batch) {

@@ -33,8 +33,10 @@ class Gpt {
  public:
   /// Weights are drawn from `seed`, each as a function of its parameter's name and its global
   /// position; so is dropout. `device` and `mesh` outlive the model.
+  /// `num_gradient_buffers`: see ParameterStore::allocate.
   Gpt(const ModelConfig& config, MicroBatchShape shape, std::uint64_t seed,
-      ExecutionContext execution, InitialWeights initial_weights = InitialWeights::drawn);
+      ExecutionContext execution, InitialWeights initial_weights = InitialWeights::drawn,
+      int num_gradient_buffers = 1);
   Gpt(const Gpt&) = delete;
   Gpt& operator=(const Gpt&) = delete;
 
@@ -46,7 +48,7 @@ class Gpt {
   /// Forward alone, without dropout.
   void evaluate(const MicroBatch& batch);
   /// The sum of the token losses of all calls since the last one, then zero.
-  double take_loss_sum() { return head_.take_loss_sum(); }
+  ScalarSum take_loss_sum() { return head_.take_loss_sum(); }
 
   /// This rank's columns of the logits, [B*T, v], written; without dropout.
   void logits(TensorView logits_Nv, const MicroBatch& batch);
@@ -57,10 +59,12 @@ class Gpt {
 
  private:
   DropoutSource dropout_of(const MicroBatch& batch, float probability) const;
+  bool has_second_gradient() const { return execution_.num_leaves > 0 && config_.tie_embeddings; }
   void forward_to_head(const MicroBatch& batch, const DropoutSource& dropout);
 
   ModelConfig config_;
   std::uint64_t seed_;
+  LeafScratch leaf_scratch_;
   ExecutionContext execution_;
   MicroBatchShape shape_;
   ParameterStore store_;

@@ -7,13 +7,15 @@
 namespace redspine {
 namespace {
 
-void add_weight_gradients(Device& device, ParameterStack& weight, ParameterStack* bias,
-                          ConstTensorView dout, ConstTensorView x) {
-  ops::run(device, WeightGradient{.dweight = weight.gradient,
-                                  .dbias = gradient_or_none(device, bias),
-                                  .dy = dout,
-                                  .x = x,
-                                  .update = weight.take_update()});
+void add_weight_gradients(const ExecutionContext& execution, ParameterStack& weight,
+                          ParameterStack* bias, ConstTensorView dout, ConstTensorView x) {
+  ops::run(execution.device,
+           WeightGradient{.dweight = weight.gradient,
+                          .dbias = gradient_or_none(execution.device, bias),
+                          .dy = dout,
+                          .x = x,
+                          .update = weight.take_update(),
+                          .sample_rows = execution.num_leaves > 0 ? x.dim(1) : 0});
 }
 
 }  // namespace
@@ -31,9 +33,11 @@ std::int64_t LinearSpec::out_features() const {
 }
 
 LinearSpec column_linear(std::string product, const std::vector<OutputFeatures>& parts,
-                         std::int64_t in_features, Bias bias) {
+                         std::int64_t in_features, Bias bias, TensorRank rank) {
   LinearSpec spec{.product = std::move(product), .weight = {}, .bias = {}};
+  std::vector<LeafPart> leaf_parts;
   for (const OutputFeatures& part : parts) {
+    leaf_parts.push_back({part.leaves, part.local});
     ParameterSpec parameter{.name = part.name + ".weight",
                             .global_shape = {part.num_global, in_features},
                             .sharded_dim = 0,
@@ -48,11 +52,12 @@ LinearSpec column_linear(std::string product, const std::vector<OutputFeatures>&
     parameter.initial_std = 0.0F;
     spec.bias.push_back(parameter);
   }
+  if (rank.is_exact()) spec.sums = leaf_sums(rank, leaf_parts);
   return spec;
 }
 
 LinearSpec row_linear(std::string product, const InputFeatures& features, Bias bias,
-                      int tensor_rank) {
+                      TensorRank rank) {
   LinearSpec spec{.product = std::move(product), .weight = {}, .bias = {}};
   spec.weight = {sharded_parameter(features.name + ".weight",
                                    {features.out_features, features.in_features}, 1,
@@ -60,7 +65,12 @@ LinearSpec row_linear(std::string product, const InputFeatures& features, Bias b
   spec.weight.front().initial_std = features.initial_std;
   if (bias == Bias::yes) {
     spec.bias = {
-        replicated_parameter(features.name + ".bias", {features.out_features}, tensor_rank)};
+        replicated_parameter(features.name + ".bias", {features.out_features}, rank.rank)};
+  }
+  if (rank.is_exact()) {
+    const LeafPart part{features.leaves, features.local_in};
+    spec.weight.front().leaf_ends = leaf_ends(part);
+    spec.sums = leaf_sums(rank, {part});
   }
   return spec;
 }
@@ -81,7 +91,8 @@ ColumnLinear::ColumnLinear(ExecutionContext execution, ParameterStore& store,
                            const LinearSpec& spec)
     : execution_(execution),
       weight_(store.declare(spec.weight)),
-      bias_(store.declare_if_any(spec.bias)) {}
+      bias_(store.declare_if_any(spec.bias)),
+      sums_(spec.sums) {}
 
 void ColumnLinear::forward(TensorView out_No, ConstTensorView x_ND) const {
   ops::run(execution_.device, Matmul{.out = out_No,
@@ -102,18 +113,31 @@ void ColumnLinear::forward_gelu(const GeluOutput& out, ConstTensorView x_ND) con
 
 void ColumnLinear::backward(TensorView dx_ND, ConstTensorView dout_No, ConstTensorView x_ND) const {
   Device& device = execution_.device;
-  ops::run(device, Matmul{.out = dx_ND, .a = dout_No, .b = weight_.value});
-  copy_to_tensor_region_backward(device, execution_.mesh, dx_ND, [&] {
-    add_weight_gradients(device, weight_, bias_, dout_No, x_ND);
-  });
+  const Matmul product{.out = dx_ND, .a = dout_No, .b = weight_.value};
+  const auto add_to_weights = [&] {
+    add_weight_gradients(execution_, weight_, bias_, dout_No, x_ND);
+  };
+  if (sums_) return multiply_and_reduce_in_order(execution_, product, *sums_, add_to_weights);
+  ops::run(device, product);
+  copy_to_tensor_region_backward(device, execution_.mesh, dx_ND, add_to_weights);
 }
 
 RowLinear::RowLinear(ExecutionContext execution, ParameterStore& store, const LinearSpec& spec)
     : execution_(execution),
       weight_(store.declare(spec.weight)),
-      bias_(store.declare_if_any(spec.bias)) {}
+      bias_(store.declare_if_any(spec.bias)),
+      sums_(spec.sums) {}
 
 void RowLinear::forward(TensorView out_ND, ConstTensorView x_Ni) const {
+  if (sums_) {
+    const Matmul product{
+        .out = out_ND, .a = x_Ni, .b = weight_.value, .transpose_b = Transpose::yes};
+    multiply_and_reduce_in_order(execution_, product, *sums_, [] {});
+    if (bias_ != nullptr) {
+      ops::run(execution_.device, AddBias{.x = out_ND, .bias = bias_->value});
+    }
+    return;
+  }
   // One rank's summand carries the bias, so that the sum holds it once.
   const bool has_bias = execution_.tensor_axis().rank() == 0;
   ops::run(execution_.device, Matmul{.out = out_ND,
@@ -127,7 +151,7 @@ void RowLinear::forward(TensorView out_ND, ConstTensorView x_Ni) const {
 void RowLinear::backward(TensorView dx_Ni, ConstTensorView dout_ND, ConstTensorView x_Ni) const {
   Device& device = execution_.device;
   ops::run(device, Matmul{.out = dx_Ni, .a = dout_ND, .b = weight_.value});
-  add_weight_gradients(device, weight_, bias_, dout_ND, x_Ni);
+  add_weight_gradients(execution_, weight_, bias_, dout_ND, x_Ni);
 }
 
 void RowLinear::backward_gelu(const GeluInput& in, ConstTensorView dout_ND,
@@ -136,7 +160,7 @@ void RowLinear::backward_gelu(const GeluInput& in, ConstTensorView dout_ND,
   ops::run(device,
            MatmulGeluBackward{
                .dx = in.dx_Ni, .a = dout_ND, .b = weight_.value, .x = in.x_Ni, .kind = in.kind});
-  add_weight_gradients(device, weight_, bias_, dout_ND, gelu_Ni);
+  add_weight_gradients(execution_, weight_, bias_, dout_ND, gelu_Ni);
 }
 
 }  // namespace redspine

@@ -13,6 +13,7 @@
 #include "model/config.h"
 #include "model/execution_context.h"
 #include "model/parameters.h"
+#include "parallel/mesh/tensor_parallel.h"
 
 namespace redspine {
 
@@ -31,6 +32,7 @@ struct OutputFeatures {
   Range local;
   Range owned;
   LocalGradient local_gradient = LocalGradient::complete;
+  std::vector<Range> leaves = {};  // exact mode: [leaf] of num_global
 };
 
 /// What a linear layer declares, all that its one product is made of. Everything that is counted of
@@ -39,6 +41,8 @@ struct LinearSpec {
   std::string product;                // what reports call it: "up"
   std::vector<ParameterSpec> weight;  // [out, in] each, stacked
   std::vector<ParameterSpec> bias;    // [out] of each of the weights, stacked; or none at all
+  /// Exact mode: of the sum over the dim that the tensor axis splits.
+  std::optional<LeafSums> sums = std::nullopt;
 
   /// On this rank.
   std::int64_t in_features() const { return weight.front().local_shape()[1]; }
@@ -47,7 +51,7 @@ struct LinearSpec {
 
 /// `parts` are computed by one product; their features lie side by side in the output.
 LinearSpec column_linear(std::string product, const std::vector<OutputFeatures>& parts,
-                         std::int64_t in_features, Bias bias);
+                         std::int64_t in_features, Bias bias, TensorRank rank);
 
 /// What a layer, or some of them, declare.
 struct LayerSpec {
@@ -80,6 +84,7 @@ class ColumnLinear {
   ExecutionContext execution_;
   ParameterStack& weight_;
   ParameterStack* bias_;  // null for none
+  std::optional<LeafSums> sums_;
 };
 
 /// Some input features of a RowLinear on this rank, and its outputs, which are whole.
@@ -89,9 +94,27 @@ struct InputFeatures {
   std::int64_t in_features;  // over all ranks
   Range local_in;
   float initial_std;
+  std::vector<Range> leaves = {};  // exact mode: [leaf] of in_features
 };
 LinearSpec row_linear(std::string product, const InputFeatures& features, Bias bias,
-                      int tensor_rank);
+                      TensorRank rank);
+
+/// out = the product `product` added up over the tensor axis in the order of `sums`, beneath the work
+/// that `meanwhile()` gives to the compute stream.
+template <class Work>
+void multiply_and_reduce_in_order(const ExecutionContext& execution, Matmul product,
+                                  const LeafSums& sums, const Work& meanwhile) {
+  const TensorView out = product.out;
+  std::vector<ConstTensorView> summands;
+  if (!sums.is_empty()) {
+    product.order = &sums.own;
+    product.out = execution.leaf_scratch->place_of(sums.own, out);
+    ops::run(execution.device, product);
+    summands = summands_in(sums.own, product.out, out);
+  }
+  reduce_in_order(execution.device, execution.mesh, out, std::move(summands), sums.over_ranks,
+                  meanwhile);
+}
 
 class RowLinear {
  public:
@@ -114,6 +137,7 @@ class RowLinear {
   ExecutionContext execution_;
   ParameterStack& weight_;
   ParameterStack* bias_;
+  std::optional<LeafSums> sums_;
 };
 
 }  // namespace redspine

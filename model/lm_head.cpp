@@ -1,6 +1,7 @@
 #include "model/lm_head.h"
 
 #include <algorithm>
+#include <array>
 
 #include "parallel/mesh/tensor_parallel.h"
 
@@ -42,15 +43,24 @@ LmHead::LmHead(ExecutionContext execution, ParameterStore& store, const ModelCon
                   ? embedding.weight()
                   : store.declare(spec(config, execution.tensor_rank()).parameters)),
       vocab_size_(config.vocab_size),
-      chunk_rows_(0) {}
+      chunk_rows_(0),
+      unit_rows_(0) {
+  const TensorRank rank = execution.tensor_rank();
+  if (rank.is_exact()) {
+    leaf_sums_ = leaf_sums(rank, {{rank.leaves(config.vocab_size), columns_}});
+  }
+}
 
-void LmHead::allocate(std::int64_t num_rows) {
+void LmHead::allocate(std::int64_t num_rows, std::int64_t sample_rows) {
   Device& device = execution_.device;
-  chunk_rows_ = head_chunk_rows(device, vocab_size_, num_rows);
+  unit_rows_ = leaf_sums_ ? sample_rows : num_rows;
+  chunk_rows_ = head_chunk_rows(device, vocab_size_, unit_rows_);
+  const int num_sums = leaf_sums_ ? std::max(leaf_sums_->own.num_sums, 1) : 1;
   logits_ = Tensor(device, execution_.dtype, {chunk_rows_ * columns_.size()});
   max_ = Tensor(device, DType::f32, {chunk_rows_});
-  sums_ = Tensor(device, DType::f32, {2 * chunk_rows_});
-  loss_sum_ = Tensor(device, DType::f64, {1});
+  sums_ = Tensor(device, DType::f32, {num_sums * 2 * chunk_rows_});
+  loss_sum_ = leaf_sums_ ? Tensor(device, DType::i64, {ExactSum::kNumValues})
+                         : Tensor(device, DType::f64, {1});
 }
 
 void LmHead::logits(TensorView logits_Nv, ConstTensorView x_ND) const {
@@ -71,50 +81,86 @@ LmHead::Chunk LmHead::forward_chunk(ConstTensorView x_CD, ConstTensorView target
   logits(chunk.logits_Cv, x_CD);
   ops::run(device, RowMax{.max = chunk.max_C, .logits = chunk.logits_Cv});
   all_reduce_in_tensor_region(device, execution_.mesh, chunk.max_C, ReduceOp::max);
-  ops::run(device, CrossEntropySums{.sums = chunk.sums_2C,
-                                    .logits = chunk.logits_Cv,
-                                    .max = chunk.max_C,
-                                    .targets = targets_C,
-                                    .first_column = columns_.begin});
-  all_reduce_in_tensor_region(device, execution_.mesh, chunk.sums_2C, ReduceOp::sum);
+  CrossEntropySums sums{.sums = chunk.sums_2C,
+                        .logits = chunk.logits_Cv,
+                        .max = chunk.max_C,
+                        .targets = targets_C,
+                        .first_column = columns_.begin};
+  if (leaf_sums_) {
+    std::vector<ConstTensorView> summands;
+    if (!leaf_sums_->is_empty()) {
+      const std::int64_t num_sums = leaf_sums_->own.num_sums;
+      sums.order = &leaf_sums_->own;
+      sums.sums = sums_.view().slice(0, num_sums * 2 * rows).reshape({num_sums * 2, rows});
+      ops::run(device, sums);
+      summands = summands_in(leaf_sums_->own, sums.sums, chunk.sums_2C);
+    }
+    reduce_in_order(device, execution_.mesh, chunk.sums_2C, std::move(summands),
+                    leaf_sums_->over_ranks, [] {});
+  } else {
+    ops::run(device, sums);
+    all_reduce_in_tensor_region(device, execution_.mesh, chunk.sums_2C, ReduceOp::sum);
+  }
   ops::run(device,
            CrossEntropyLoss{.loss = loss_sum_, .sums = chunk.sums_2C, .targets = targets_C});
   return chunk;
 }
 
+std::vector<Range> LmHead::chunks_of(std::int64_t num_rows) const {
+  std::vector<Range> chunks;
+  for (const Range& unit : pieces(num_rows, unit_rows_)) {
+    for (const Range& chunk : pieces(unit.size(), chunk_rows_)) {
+      chunks.push_back({unit.begin + chunk.begin, unit.begin + chunk.end});
+    }
+  }
+  return chunks;
+}
+
 void LmHead::forward(ConstTensorView x_ND, ConstTensorView targets_N) {
-  for (std::int64_t row = 0; row < x_ND.dim(0); row += chunk_rows_) {
-    const std::int64_t rows = std::min(chunk_rows_, x_ND.dim(0) - row);
-    forward_chunk(x_ND.slice(row, rows), targets_N.slice(row, rows));
+  for (const Range& rows : chunks_of(x_ND.dim(0))) {
+    forward_chunk(x_ND.slice(rows.begin, rows.size()), targets_N.slice(rows.begin, rows.size()));
   }
 }
 
 void LmHead::forward_backward(TensorView dx_ND, ConstTensorView x_ND, ConstTensorView targets_N,
                               float scale) {
   Device& device = execution_.device;
-  for (std::int64_t row = 0; row < x_ND.dim(0); row += chunk_rows_) {
-    const std::int64_t rows = std::min(chunk_rows_, x_ND.dim(0) - row);
-    const Chunk chunk = forward_chunk(x_ND.slice(row, rows), targets_N.slice(row, rows));
+  for (const Range& rows : chunks_of(x_ND.dim(0))) {
+    const Chunk chunk = forward_chunk(x_ND.slice(rows.begin, rows.size()),
+                                      targets_N.slice(rows.begin, rows.size()));
     ops::run(device, CrossEntropyBackward{.logits = chunk.logits_Cv,
                                           .max = chunk.max_C,
                                           .sums = chunk.sums_2C,
                                           .targets = chunk.targets_C,
                                           .first_column = columns_.begin,
                                           .scale = scale});
-    ops::run(device,
-             Matmul{.out = dx_ND.slice(row, rows), .a = chunk.logits_Cv, .b = weight_.value});
+    add_input_gradient(dx_ND.slice(rows.begin, rows.size()), chunk);
     ops::run(device, WeightGradient{.dweight = weight_.gradient,
                                     .dbias = {},
                                     .dy = chunk.logits_Cv,
                                     .x = chunk.x_CD,
                                     .update = weight_.take_update()});
   }
-  copy_to_tensor_region_backward(device, execution_.mesh, dx_ND);
+  if (!leaf_sums_) copy_to_tensor_region_backward(device, execution_.mesh, dx_ND);
 }
 
-double LmHead::take_loss_sum() {
-  double sum = 0.0;
-  execution_.device.download(host_view(std::span<double>(&sum, 1)), loss_sum_);
+void LmHead::add_input_gradient(TensorView dx_CD, const Chunk& chunk) const {
+  const Matmul product{.out = dx_CD, .a = chunk.logits_Cv, .b = weight_.value};
+  if (leaf_sums_) return multiply_and_reduce_in_order(execution_, product, *leaf_sums_, [] {});
+  ops::run(execution_.device, product);
+}
+
+ScalarSum LmHead::take_loss_sum() {
+  ScalarSum sum;
+  if (leaf_sums_) {
+    std::array<std::int64_t, ExactSum::kNumValues> values{};
+    execution_.device.download(host_view(std::span<std::int64_t>(values)), loss_sum_);
+    sum = ScalarSum(ExactSum(values));
+  } else {
+    double value = 0.0;
+    execution_.device.download(host_view(std::span<double>(&value, 1)), loss_sum_);
+    sum = ScalarSum(value);
+  }
   execution_.device.zero(loss_sum_);
   return sum;
 }

@@ -8,6 +8,7 @@
 #include "model/execution_context.h"
 #include "model/linear.h"
 #include "model/parameters.h"
+#include "parallel/scalar_sum.h"
 
 namespace redspine {
 
@@ -22,10 +23,11 @@ class LmHead {
   /// Tied: uses the weights of `embedding`, which outlives the head.
   LmHead(ExecutionContext execution, ParameterStore& store, const ModelConfig& config,
          const TokenEmbedding& embedding);
-  /// Makes the chunk buffers for batches of `num_rows` = B*T. Once, before any other call.
-  void allocate(std::int64_t num_rows);
+  /// Makes the chunk buffers for batches of `num_rows` = B*T, samples of `sample_rows` = T. Once,
+  /// before any other call.
+  void allocate(std::int64_t num_rows, std::int64_t sample_rows);
 
-  /// Adds the sum of the row losses, in f64, to loss_sum(). Targets of -1 do not count.
+  /// Adds the row losses, in f64, to what take_loss_sum() gives. Targets of -1 do not count.
   void forward(ConstTensorView x_ND, ConstTensorView targets_N);
   /// The same, and the gradients of scale * loss: dx_ND is written and added up over the tensor
   /// axis, the weight's is accumulated.
@@ -35,7 +37,7 @@ class LmHead {
   void logits(TensorView logits_Nv, ConstTensorView x_ND) const;
 
   /// Downloads the sum of the losses since the last call and sets it to zero.
-  double take_loss_sum();
+  ScalarSum take_loss_sum();
 
  private:
   struct Chunk {
@@ -46,16 +48,20 @@ class LmHead {
     ConstTensorView targets_C;
   };
   Chunk forward_chunk(ConstTensorView x_CD, ConstTensorView targets_C);
+  std::vector<Range> chunks_of(std::int64_t num_rows) const;
+  void add_input_gradient(TensorView dx_CD, const Chunk& chunk) const;
 
   ExecutionContext execution_;
   Range columns_;
   ParameterStack& weight_;  // [v, D]
   std::int64_t vocab_size_;
   std::int64_t chunk_rows_;
+  std::int64_t unit_rows_;  // what is cut into chunks: a batch, or in exact mode a sample
+  std::optional<LeafSums> leaf_sums_;  // exact mode: of the columns
   Tensor logits_;    // [chunk_rows * v]
   Tensor max_;       // [chunk_rows]
-  Tensor sums_;      // [2 * chunk_rows]
-  Tensor loss_sum_;  // [1] f64
+  Tensor sums_;      // [2 * chunk_rows], in exact mode for each of this rank's sums
+  Tensor loss_sum_;  // [1] f64, or the values of an ExactSum
 };
 
 }  // namespace redspine

@@ -5,10 +5,14 @@
 namespace redspine {
 namespace {
 
-std::vector<OutputFeatures> up_features(const ModelConfig& config, const Range& local,
+std::vector<OutputFeatures> up_features(const ModelConfig& config, TensorRank rank,
                                         const std::string& name) {
-  const OutputFeatures up{
-      .name = name + ".up", .num_global = config.ffn_size, .local = local, .owned = local};
+  const Range local = rank.share(config.ffn_size);
+  const OutputFeatures up{.name = name + ".up",
+                          .num_global = config.ffn_size,
+                          .local = local,
+                          .owned = local,
+                          .leaves = rank.leaves(config.ffn_size)};
   if (!is_gated(config.activation)) return {up};
   OutputFeatures gate = up;
   gate.name = name + ".gate";
@@ -24,14 +28,15 @@ static_assert(std::ranges::count_if(enum_words<Activation>(), is_gated,
 Mlp::Spec Mlp::spec(const ModelConfig& config, TensorRank rank, const std::string& name) {
   const Range local = rank.share(config.ffn_size);
   const Bias bias = config.bias ? Bias::yes : Bias::no;
-  return {.up = column_linear("up", up_features(config, local, name), config.hidden_size, bias),
+  return {.up = column_linear("up", up_features(config, rank, name), config.hidden_size, bias, rank),
           .down = row_linear("down",
                              {.name = name + ".down",
                               .out_features = config.hidden_size,
                               .in_features = config.ffn_size,
                               .local_in = local,
-                              .initial_std = residual_weight_std(config)},
-                             bias, rank.rank)};
+                              .initial_std = residual_weight_std(config),
+                              .leaves = rank.leaves(config.ffn_size)},
+                             bias, rank)};
 }
 
 Mlp::Mlp(ExecutionContext execution, ParameterStore& store, const ModelConfig& config,

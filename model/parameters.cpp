@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cassert>
 
+#include "parallel/sum_tree.h"
+#include "tensor/ops.h"
+
 namespace redspine {
 namespace {
 
@@ -11,10 +14,33 @@ constexpr std::int64_t kAlignmentInFloats = 16;
 
 }  // namespace
 
+Range TensorRank::share(std::int64_t count) const {
+  if (!is_exact()) return partition(count, num_ranks, rank);
+  const Range own = leaves_of(num_leaves, num_ranks, rank);
+  return {leaf_range(count, num_leaves, static_cast<int>(own.begin)).begin,
+          leaf_range(count, num_leaves, static_cast<int>(own.end) - 1).end};
+}
+
+std::vector<Range> TensorRank::leaves(std::int64_t count) const {
+  std::vector<Range> leaves;
+  for (int leaf = 0; leaf < num_leaves; ++leaf) {
+    leaves.push_back(leaf_range(count, num_leaves, leaf));
+  }
+  return leaves;
+}
+
 ConstTensorView Parameter::owned_gradient() const {
   if (spec.owned == spec.local) return gradient;
   assert(spec.sharded_dim == 0);
   return gradient.slice(spec.owned.begin - spec.local.begin, spec.owned.size());
+}
+
+// A vector's elements are pieces each: the tensor axis may cut it anywhere.
+SquaresPart Parameter::owned_squares() const {
+  const ConstTensorView owned = owned_gradient();
+  if (spec.global_shape.rank() == 1) return {owned.reshape({owned.count(), 1}), {1}};
+  if (!spec.leaf_ends.empty()) return {owned, spec.leaf_ends};
+  return {owned, {owned.cols()}};
 }
 
 TensorView ParameterStack::gradient_to_add_to(Device& device) {
@@ -47,9 +73,27 @@ ParameterStack& ParameterStore::declare(std::vector<ParameterSpec> specs) {
   return stack.views;
 }
 
-void ParameterStore::allocate(Device& device, DType dtype) {
+ParameterStack& ParameterStore::declare_second_gradient(ParameterStack& of) {
+  const auto first = std::find_if(stacks_.begin(), stacks_.end(),
+                                  [&of](const StackLayout& stack) { return &stack.views == &of; });
+  assert(first != stacks_.end());
+  StackLayout& stack = stacks_.emplace_back();
+  stack.shape = first->shape;
+  stack.first = &first->views;
+  return stack.views;
+}
+
+void ParameterStore::allocate(Device& device, DType dtype, int num_gradient_buffers) {
+  size_with_second_ = size_;
+  for (StackLayout& stack : stacks_) {
+    if (stack.first == nullptr) continue;
+    stack.offset = size_with_second_;
+    size_with_second_ += stack.shape.count();
+  }
   values_ = Tensor(device, DType::f32, {size_});
-  gradients_ = Tensor(device, DType::f32, {size_});
+  for (int buffer = 0; buffer < num_gradient_buffers; ++buffer) {
+    gradients_.emplace_back(device, DType::f32, Shape{size_with_second_});
+  }
   const bool has_working = dtype != DType::f32;
   if (has_working) working_ = Tensor(device, dtype, {size_});
   const auto view_of = [](Tensor& flat, std::int64_t offset, const Shape& shape) {
@@ -58,21 +102,41 @@ void ParameterStore::allocate(Device& device, DType dtype) {
   for (Parameter& parameter : parameters_) {
     const Shape shape = parameter.spec.local_shape();
     parameter.value = view_of(values_, parameter.offset, shape);
-    parameter.gradient = view_of(gradients_, parameter.offset, shape);
     if (has_working && parameter.spec.read_as == ReadAs::activations) {
       parameter.working = view_of(working_, parameter.offset, shape);
     }
   }
   for (StackLayout& stack : stacks_) {
+    if (stack.first != nullptr) continue;
     const bool reads_working = has_working && stack.read_as == ReadAs::activations;
     Tensor& read = reads_working ? working_ : values_;
-    stack.views = {.value = view_of(read, stack.offset, stack.shape),
-                   .gradient = view_of(gradients_, stack.offset, stack.shape)};
+    stack.views.value = view_of(read, stack.offset, stack.shape);
   }
+  point_gradients_at(0);
 }
 
-void ParameterStore::zero_gradients() {
+void ParameterStore::point_gradients_at(int buffer) {
+  const TensorView flat = gradients_[static_cast<std::size_t>(buffer)];
+  const auto view_of = [&](std::int64_t offset, const Shape& shape) {
+    return flat.slice(offset, shape.count()).reshape(shape);
+  };
+  for (Parameter& parameter : parameters_) {
+    parameter.gradient = view_of(parameter.offset, parameter.spec.local_shape());
+  }
+  for (StackLayout& stack : stacks_) stack.views.gradient = view_of(stack.offset, stack.shape);
+}
+
+void ParameterStore::zero_gradients(int buffer) {
+  point_gradients_at(buffer);
   for (StackLayout& stack : stacks_) stack.views.next_summand = Update::write;
+}
+
+void ParameterStore::add_second_gradients(Device& device) {
+  point_gradients_at(0);
+  for (const StackLayout& stack : stacks_) {
+    if (stack.first == nullptr) continue;
+    ops::run(device, Accumulate{.sum = stack.first->gradient, .x = stack.views.gradient});
+  }
 }
 
 // On the host and in pieces: it happens once, where the values came from the host anyway.
@@ -93,16 +157,26 @@ void ParameterStore::refresh_working(Device& device) {
 }
 
 std::int64_t ParameterStore::bytes() const {
-  return static_cast<std::int64_t>(values_.view().bytes() + gradients_.view().bytes() +
+  const auto of_gradients = gradients_.size() * gradients_.front().view().bytes();
+  return static_cast<std::int64_t>(values_.view().bytes() + of_gradients +
                                    working_.view().bytes());
 }
 
 std::vector<GradientBucket> ParameterStore::buckets() {
   std::vector<GradientBucket> buckets;
+  const auto add_bucket = [&](std::int64_t begin, std::int64_t count) {
+    GradientBucket& bucket = buckets.emplace_back();
+    for (Tensor& buffer : gradients_) {
+      bucket.gradients.push_back(buffer.view().slice(begin, count));
+    }
+  };
   for (std::size_t b = 0; b < bucket_begins_.size(); ++b) {
     const std::int64_t end = b + 1 < bucket_begins_.size() ? bucket_begins_[b + 1] : size_;
     const std::int64_t begin = bucket_begins_[b];
-    buckets.push_back({.gradients = gradients_.view().slice(begin, end - begin), .shared = {}});
+    add_bucket(begin, end - begin);
+  }
+  for (const StackLayout& stack : stacks_) {
+    if (stack.first != nullptr) add_bucket(stack.offset, stack.shape.count());
   }
   for (std::size_t p = 0; p < parameters_.size(); ++p) {
     const Parameter& parameter = parameters_[p];
@@ -120,6 +194,16 @@ std::vector<ConstTensorView> ParameterStore::owned_gradients() const {
   std::vector<ConstTensorView> owned;
   owned.reserve(parameters_.size());
   for (const Parameter& parameter : parameters_) owned.push_back(parameter.owned_gradient());
+  return owned;
+}
+
+std::vector<SquaresPart> ParameterStore::owned_squares() const {
+  std::vector<SquaresPart> owned;
+  owned.reserve(parameters_.size());
+  for (const Parameter& parameter : parameters_) {
+    SquaresPart part = parameter.owned_squares();
+    if (part.x.count() > 0) owned.push_back(std::move(part));
+  }
   return owned;
 }
 

@@ -21,8 +21,12 @@ namespace redspine {
 struct TensorRank {
   int num_ranks = 1;
   int rank = 0;
+  int num_leaves = 0;  // exact mode: the leaves that shares are made of (model/leaf_sums.h); else 0
 
-  Range share(std::int64_t count) const { return partition(count, num_ranks, rank); }
+  bool is_exact() const { return num_leaves > 0; }
+  Range share(std::int64_t count) const;
+  /// Exact mode: [leaf] of a dim of `count`; else none.
+  std::vector<Range> leaves(std::int64_t count) const;
 };
 
 /// What a tensor rank's gradient of the parameter is after the backward pass.
@@ -46,6 +50,7 @@ struct ParameterSpec {
   Range owned;  // the part of `local` that this rank alone counts; disjoint over the tensor axis
   LocalGradient local_gradient = LocalGradient::complete;
   ReadAs read_as = ReadAs::activations;
+  std::vector<std::int64_t> leaf_ends = {};  // exact mode: the local columns at which leaves end
   float initial_std = 0.0F;  // of a normal distribution around initial_mean
   float initial_mean = 0.0F;
 
@@ -63,6 +68,8 @@ struct Parameter {
 
   /// The part of the gradient that this rank counts in norms.
   ConstTensorView owned_gradient() const;
+  /// The same in pieces that no layout cuts.
+  SquaresPart owned_squares() const;
 };
 
 /// One or more parameters stacked along their rows, so that one matrix product serves them all
@@ -95,15 +102,21 @@ class ParameterStore {
   /// along dim 0, agree in their other dim and are read in one type. The reference stays valid; its
   /// views are set by allocate().
   ParameterStack& declare(std::vector<ParameterSpec> specs);
+  /// A second gradient of a stack, in a bucket of its own, whose sum add_second_gradients() adds to
+  /// the first: where two layers' gradients of one parameter must not mix before.
+  ParameterStack& declare_second_gradient(ParameterStack& of);
   /// The same; null for none.
   ParameterStack* declare_if_any(std::vector<ParameterSpec> specs) {
     return specs.empty() ? nullptr : &declare(std::move(specs));
   }
   /// Makes the buffers, zeroed, and sets all views, for activations of `dtype` (f32 or bf16). Once,
-  /// after the last declare().
-  void allocate(Device& device, DType dtype = DType::f32);
-  /// From here on gradients are those of a new step; those of the last one no longer count.
-  void zero_gradients();
+  /// after the last declare(). With several gradient buffers, sums of gradients can be there side by
+  /// side (exact mode).
+  void allocate(Device& device, DType dtype = DType::f32, int num_gradient_buffers = 1);
+  /// From here on gradients are those of a new sum, in this buffer; what was there no longer counts.
+  void zero_gradients(int buffer = 0);
+  /// After the gradients of a step, which are in the first buffer.
+  void add_second_gradients(Device& device);
   /// Rounds all values to the working copy, where there is one: after anybody but the optimizer has
   /// written to values().
   void refresh_working(Device& device);
@@ -112,15 +125,16 @@ class ParameterStore {
   /// The flat buffers; every stack starts at a multiple of 64 bytes, and the gaps stay zero.
   TensorView values() { return values_; }
   ConstTensorView values() const { return values_; }
-  TensorView gradients() { return gradients_; }
+  TensorView gradients() { return gradients_.front().view().slice(0, size_); }
   /// Values in bf16 as layers read them, laid out alike; empty where those read the values.
   TensorView working() { return working_; }
   /// Of all buffers on the device.
   std::int64_t bytes() const;
-  /// The buckets in the order of begin_bucket().
+  /// The buckets in the order of begin_bucket(); last, those of second gradients.
   std::vector<GradientBucket> buckets();
   /// What this rank counts in the gradient norm.
   std::vector<ConstTensorView> owned_gradients() const;
+  std::vector<SquaresPart> owned_squares() const;
 
  private:
   struct StackLayout {
@@ -128,15 +142,18 @@ class ParameterStore {
     Shape shape{0};
     ReadAs read_as = ReadAs::activations;
     std::int64_t offset = 0;
+    ParameterStack* first = nullptr;  // of a second gradient: the stack of the first
   };
+  void point_gradients_at(int buffer);
 
   std::vector<Parameter> parameters_;
   std::vector<std::size_t> bucket_of_parameter_;
   std::vector<std::int64_t> bucket_begins_;
   std::deque<StackLayout> stacks_;
   std::int64_t size_ = 0;
+  std::int64_t size_with_second_ = 0;
   Tensor values_;
-  Tensor gradients_;
+  std::vector<Tensor> gradients_;  // [buffer]
   Tensor working_;
 };
 

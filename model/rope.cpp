@@ -4,6 +4,8 @@
 #include <cmath>
 #include <numbers>
 
+#include "tensor/portable_math.h"
+
 namespace redspine {
 namespace {
 
@@ -16,7 +18,7 @@ void apply_yarn(std::vector<double>& frequencies, const RopeConfig& config) {
   const double half = static_cast<double>(frequencies.size());
   // The (fractional) pair that makes `turns` turns within the original length.
   const auto pair_with_turns = [&](double turns) {
-    return half * std::log(length / (turns * 2.0 * pi)) / std::log(config.theta);
+    return half * portable::log(length / (turns * 2.0 * pi)) / portable::log(config.theta);
   };
   const double first = std::max(std::floor(pair_with_turns(config.beta_fast)), 0.0);
   const double last = std::min(std::ceil(pair_with_turns(config.beta_slow)), 2.0 * half - 1.0);
@@ -45,11 +47,11 @@ void apply_llama3(std::vector<double>& frequencies, const RopeConfig& config) {
 RopeFrequencies rope_frequencies(const RopeConfig& config, std::int64_t head_size) {
   const double size = static_cast<double>(head_size);
   double theta = config.theta;
-  if (config.scaling == RopeScaling::ntk) theta *= std::pow(config.factor, size / (size - 2.0));
+  if (config.scaling == RopeScaling::ntk) theta *= portable::pow(config.factor, size / (size - 2.0));
   RopeFrequencies rope{.frequencies = std::vector<double>(static_cast<std::size_t>(head_size / 2)),
                        .amplitude = 1.0};
   for (std::size_t i = 0; i < rope.frequencies.size(); ++i) {
-    rope.frequencies[i] = std::pow(theta, -2.0 * static_cast<double>(i) / size);
+    rope.frequencies[i] = portable::pow(theta, -2.0 * static_cast<double>(i) / size);
   }
   switch (config.scaling) {
     case RopeScaling::none:
@@ -60,7 +62,7 @@ RopeFrequencies rope_frequencies(const RopeConfig& config, std::int64_t head_siz
       break;
     case RopeScaling::yarn:
       apply_yarn(rope.frequencies, config);
-      rope.amplitude = config.attention_factor.value_or(0.1 * std::log(config.factor) + 1.0);
+      rope.amplitude = config.attention_factor.value_or(0.1 * portable::log(config.factor) + 1.0);
       break;
     case RopeScaling::llama3:
       apply_llama3(rope.frequencies, config);
@@ -77,8 +79,8 @@ RopeTable make_rope_table(Device& device, const ModelConfig& config, std::int64_
   for (std::int64_t t = 0; t < length; ++t) {
     for (const double frequency : rope.frequencies) {
       const double angle = static_cast<double>(t) * frequency;
-      cosines.push_back(static_cast<float>(rope.amplitude * std::cos(angle)));
-      sines.push_back(static_cast<float>(rope.amplitude * std::sin(angle)));
+      cosines.push_back(static_cast<float>(rope.amplitude * portable::cos(angle)));
+      sines.push_back(static_cast<float>(rope.amplitude * portable::sin(angle)));
     }
   }
   RopeTable table{.cos = Tensor(device, DType::f32, {length, half}),

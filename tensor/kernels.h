@@ -18,6 +18,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "tensor/operation_list.h"
 #include "tensor/view.h"
@@ -30,14 +31,46 @@ enum class RopeDirection { forward, backward };
 /// Whether a result replaces what was there or is added to it.
 enum class Update { write, accumulate };
 
+/// A piece of a product's inner dim, which is added up by itself in ascending order.
+struct InnerPart {
+  std::int64_t begin;
+  std::int64_t end;
+  /// What this piece and those before it, back to the last that ends one, are a leaf of: the leaf is
+  /// pushed on a stack, and the two topmost sums of that are replaced by their sum so many times.
+  bool ends_leaf;
+  int num_merges;
+};
+
+/// An order of the sums of a product, where exact mode asks for one (parallel/sum_tree.h): leaves,
+/// each from zero, and a tree over them. The product is then `num_sums` matrices, those that are
+/// left on the stack, one after another.
+struct InnerOrder {
+  std::vector<InnerPart> parts;
+  int num_sums;  // >= 1
+  int depth;     // the most sums that are there at once
+};
+
 /// out[M,N] = A B (+ bias), where B[K,N] is `b` or its transpose. `out` has the type of `a` and `b`
 /// or is f32; `bias` has the type of `out`.
 struct Matmul {
-  TensorView out;     // [M, N], written
+  TensorView out;     // [M, N], or with an order [num_sums * M, N]; written
   ConstTensorView a;  // [M, K]
   ConstTensorView b;  // [K, N], or [N, K] to be transposed
   Transpose transpose_b = Transpose::no;
   ConstTensorView bias = {};  // [N], added to every row, or empty (count 0) for none
+  const InnerOrder* order = nullptr;  // exact mode: without a bias
+};
+
+/// x[r,c] += bias[c]: where the bias comes after a sum over ranks.
+struct AddBias {
+  TensorView x;          // [M, N], in place
+  ConstTensorView bias;  // [N]
+};
+
+/// sum += x, element by element.
+struct Accumulate {
+  TensorView sum;  // in place
+  ConstTensorView x;
 };
 
 /// x = A B^T (+ bias), kept for the backward pass; out = gelu(x), where gelu is
@@ -69,6 +102,8 @@ struct WeightGradient {
   ConstTensorView dy;  // [R, C]
   ConstTensorView x;   // [R, K]
   Update update = Update::accumulate;
+  /// The rows of a sample, whose gradients are added up one after another (exact mode); 0: of all.
+  std::int64_t sample_rows = 0;
 };
 
 /// Layer normalisation over the last dim (Ba et al., arXiv 1607.06450):
@@ -96,7 +131,7 @@ struct AddLayerNorm {
   float epsilon;
 };
 
-/// With n = (x - mean) * rstd and g = dout * weight:
+/// With n = (x - mean) * rstd and g = dout * weight, samples one after another:
 /// dx += rstd * (g - mean_D(g) - n * mean_D(g * n)); dweight += sum_N(dout * n); dbias +=
 /// sum_N(dout).
 struct LayerNormBackward {
@@ -202,6 +237,20 @@ struct Attention {
   DropoutKey dropout;
 };
 
+/// Some of the query heads that share a key and value head, up to `end_head` of this rank: a leaf of
+/// the sums over all of them, in the order of InnerPart.
+struct HeadGroup {
+  std::int64_t end_head;
+  int num_merges;
+};
+
+/// The order of the sums of dK and dV in exact mode.
+struct HeadOrder {
+  std::vector<std::vector<HeadGroup>> groups;  // [kv head]
+  std::vector<int> num_sums;                   // [kv head]: what is left on its stack
+  int depth;                                   // the most sums of a head at once
+};
+
 /// Gradients of Attention; P is recomputed from log_sum_exp. With dP = dropped(dcontext V^T):
 /// dS = P * (dP - rowsum(dcontext * context)), dQ = dS K / sqrt(K), dK = dS^T Q / sqrt(K),
 /// dV = dropped(P)^T dcontext; dK and dV of a shared head are summed over its queries.
@@ -213,6 +262,17 @@ struct AttentionBackward {
   ConstTensorView log_sum_exp_BhT;
   HeadLayout heads;
   DropoutKey dropout;
+  const HeadOrder* order = nullptr;  // exact mode
+  /// Where ranks share key and value heads in exact mode: dK and dV go here instead of to `dqkv`, for
+  /// each kv head all its sums, each [2, B, T, K], dK before dV; written.
+  TensorView dkv_sums = {};
+};
+
+/// out[r, first + c] = x[r, c].
+struct CopyColumns {
+  TensorView out;     // [N, columns], written there
+  ConstTensorView x;  // [N, fewer columns]
+  std::int64_t first;
 };
 
 /// SwiGLU (Shazeer, arXiv 2002.05202): out = silu(gate) * up, silu(z) = z / (1 + exp(-z)).
@@ -228,7 +288,7 @@ struct SwigluBackward {
   ConstTensorView gate_up;
 };
 
-/// out[b,t] = weight[token[b,t] - first_row], or zeros where the token's row lies in another shard,
+/// out[b,t] = weight[token[b,t] - first_row], or -0 where the token's row lies in another shard,
 /// + position[t].
 struct Embedding {
   TensorView out;            // [B, T, D], written
@@ -259,16 +319,17 @@ struct RowMax {
 /// sums[1][n] = logit of the target - max where the shard has it, else 0. `max` is over all
 /// shards; `sums` are to be added over them. A target of -1 is ignored (sums[1] = 0).
 struct CrossEntropySums {
-  TensorView sums;            // [2, N], written
+  TensorView sums;            // [2, N], or with an order [num_sums, 2, N]; written
   ConstTensorView logits;     // [N, v]
   ConstTensorView max;        // [N]
   ConstTensorView targets;    // [N] i32
   std::int64_t first_column;  // global number of logits' first column
+  const InnerOrder* order = nullptr;  // exact mode: of the columns, a part for each leaf
 };
 
 /// loss += sum over n with a target of log(sums[0][n]) - sums[1][n].
 struct CrossEntropyLoss {
-  TensorView loss;       // [1] f64, accumulated
+  TensorView loss;       // [1] f64, or the i64 values of an ExactSum; accumulated
   ConstTensorView sums;  // [2, N], added over the shards
   ConstTensorView targets;
 };
@@ -288,6 +349,19 @@ struct CrossEntropyBackward {
 struct SumOfSquares {
   TensorView sum;                          // [1] f64, accumulated
   std::span<const ConstTensorView> parts;  // read until the call returns, as is every span here
+};
+
+/// A matrix, and the columns at which its rows are cut for ExactSumOfSquares.
+struct SquaresPart {
+  ConstTensorView x;                  // [rows, columns] f32
+  std::vector<std::int64_t> col_ends; // ascending, up to the last column
+};
+
+/// sum += sum of x^2 over all elements x of the parts: each piece of a row by itself in f64 and in one
+/// order, and the pieces without one (ExactSum).
+struct ExactSumOfSquares {
+  TensorView sum;  // the i64 values of an ExactSum, accumulated
+  std::span<const SquaresPart> parts;
 };
 
 /// The elements [begin, begin + count) of the buffers that AdamW is given, and their decay.

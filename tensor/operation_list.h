@@ -5,6 +5,8 @@
 
 #define REDSPINE_FOR_EACH_OPERATION(DO) \
   DO(Matmul)                            \
+  DO(AddBias)                           \
+  DO(Accumulate)                        \
   DO(MatmulGelu)                        \
   DO(MatmulGeluBackward)                \
   DO(WeightGradient)                    \
@@ -18,6 +20,7 @@
   DO(Dropout)                           \
   DO(Attention)                         \
   DO(AttentionBackward)                 \
+  DO(CopyColumns)                       \
   DO(Swiglu)                            \
   DO(SwigluBackward)                    \
   DO(Embedding)                         \
@@ -27,4 +30,5 @@
   DO(CrossEntropyLoss)                  \
   DO(CrossEntropyBackward)              \
   DO(SumOfSquares)                      \
+  DO(ExactSumOfSquares)                 \
   DO(AdamW)

@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <numeric>
+
 #include "tensor/error.h"
+#include "tensor/exact_sum.h"
 
 namespace redspine::ops {
 namespace {
@@ -84,15 +87,28 @@ void check_same_count(const char* op, const Operand& x, const Operand& like) {
   require(x.view.count() == like.view.count(), op, "{} and {} differ", x, like);
 }
 
-// out[M,N] = a[M,K] x b, where b is [K, N], or [N, K] to be transposed.
+// out[num_sums * M,N] = a[M,K] x b, where b is [K, N], or [N, K] to be transposed.
 void check_product(const char* op, const Operand& out, const Operand& a, const Operand& b,
-                   Transpose transpose_b) {
+                   Transpose transpose_b, int num_sums = 1) {
   check_same_type(op, b, a);
   if (out.view.dtype() != DType::f32) check_same_type(op, out, a);
   const bool turned = transpose_b == Transpose::yes;
-  require(a.cols() == (turned ? b.cols() : b.rows()) && out.rows() == a.rows() &&
+  require(a.cols() == (turned ? b.cols() : b.rows()) && out.rows() == num_sums * a.rows() &&
               out.cols() == (turned ? b.rows() : b.cols()),
           op, "{} x {}{} does not give {}", a, b, turned ? " transposed" : "", out);
+}
+
+// The parts of a dim of `count`, and what is left of their sums.
+void check_order(const char* op, const InnerOrder& order, std::int64_t count) {
+  int height = 0;
+  for (const InnerPart& part : order.parts) {
+    require(part.begin >= 0 && part.begin < part.end && part.end <= count, op,
+            "an order's part [{}, {}) is none of {}", part.begin, part.end, count);
+    if (part.ends_leaf) height += 1 - part.num_merges;
+  }
+  require(height == order.num_sums && height >= 1 && !order.parts.empty() &&
+              order.parts.back().ends_leaf,
+          op, "an order that leaves {} sums is said to leave {}", height, order.num_sums);
 }
 
 // The dims of a [B, T, columns] tensor.
@@ -150,10 +166,26 @@ void check_heads(const char* op, const HeadLayout& heads, const Operand& qkv,
 }  // namespace
 
 void check(const Matmul& op) {
-  check_product("Matmul", {"out", op.out}, {"a", op.a}, {"b", op.b}, op.transpose_b);
+  const int num_sums = op.order == nullptr ? 1 : op.order->num_sums;
+  check_product("Matmul", {"out", op.out}, {"a", op.a}, {"b", op.b}, op.transpose_b, num_sums);
+  if (op.order != nullptr) {
+    check_order("Matmul", *op.order, op.a.cols());
+    require(op.bias.count() == 0, "Matmul", "a product in an order has no bias");
+  }
   if (op.bias.count() != 0) {
     check_count("Matmul", {"bias", op.bias}, op.out.cols(), op.out.dtype());
   }
+}
+
+void check(const AddBias& op) {
+  const Operand x{"x", op.x};
+  check_float("AddBias", x);
+  check_count("AddBias", {"bias", op.bias}, op.x.cols(), op.x.dtype());
+}
+
+void check(const Accumulate& op) {
+  check_dtype("Accumulate", {"sum", op.sum}, DType::f32);
+  check_same_count("Accumulate", {"x", op.x}, {"sum", op.sum});
 }
 
 void check(const MatmulGelu& op) {
@@ -178,6 +210,8 @@ void check(const WeightGradient& op) {
   require(dy.rows() == x.rows(), "WeightGradient", "{} and {} differ in their rows", dy, x);
   check_matrix("WeightGradient", {"dweight", op.dweight}, op.dy.cols(), op.x.cols());
   if (op.dbias.count() != 0) check_count("WeightGradient", {"dbias", op.dbias}, op.dy.cols());
+  require(op.sample_rows == 0 || (op.sample_rows > 0 && dy.rows() % op.sample_rows == 0),
+          "WeightGradient", "{} does not hold whole samples of {} rows", dy, op.sample_rows);
 }
 
 void check(const LayerNorm& op) {
@@ -263,6 +297,31 @@ void check(const AttentionBackward& op) {
   check_same_matrix("AttentionBackward", {"dqkv", op.dqkv}, {"qkv", op.qkv});
   check_same_matrix("AttentionBackward", {"dcontext", op.dcontext}, {"context", op.context});
   check_dropout("AttentionBackward", op.dropout, op.qkv.dim(0));
+  const auto num_kv_heads = static_cast<std::size_t>(op.heads.num_kv_heads);
+  if (op.order == nullptr) {
+    require(op.dkv_sums.count() == 0, "AttentionBackward", "sums of dK and dV need an order");
+    return;
+  }
+  require(op.order->groups.size() == num_kv_heads && op.order->num_sums.size() == num_kv_heads,
+          "AttentionBackward", "an order of {} heads for {}", op.order->groups.size(),
+          num_kv_heads);
+  const std::int64_t num_sums =
+      std::accumulate(op.order->num_sums.begin(), op.order->num_sums.end(), std::int64_t{0});
+  if (op.dkv_sums.count() != 0) {
+    check_count("AttentionBackward", {"dkv_sums", op.dkv_sums},
+                2 * num_sums * op.qkv.rows() * op.heads.head_size);
+  } else {
+    require(num_sums == op.heads.num_kv_heads, "AttentionBackward",
+            "{} sums of {} key and value heads have no place", num_sums, num_kv_heads);
+  }
+}
+
+void check(const CopyColumns& op) {
+  const Operand out{"out", op.out};
+  const Operand x{"x", op.x};
+  check_same_type("CopyColumns", x, out);
+  require(x.rows() == out.rows() && op.first >= 0 && op.first + x.cols() <= out.cols(),
+          "CopyColumns", "{} has no place in {} from column {} on", x, out, op.first);
 }
 
 void check(const Swiglu& op) {
@@ -296,13 +355,25 @@ void check(const RowMax& op) {
 void check(const CrossEntropySums& op) {
   const std::int64_t rows = op.logits.rows();
   check_float("CrossEntropySums", {"logits", op.logits});
-  check_matrix("CrossEntropySums", {"sums", op.sums}, 2, rows);
+  check_matrix("CrossEntropySums", {"sums", op.sums},
+               2 * std::int64_t{op.order == nullptr ? 1 : op.order->num_sums}, rows);
+  if (op.order != nullptr) {
+    check_order("CrossEntropySums", *op.order, op.logits.cols());
+    for (const InnerPart& part : op.order->parts) {
+      require(part.ends_leaf, "CrossEntropySums", "a leaf of the vocabulary is more than one part");
+    }
+  }
   check_count("CrossEntropySums", {"max", op.max}, rows);
   check_count("CrossEntropySums", {"targets", op.targets}, rows, DType::i32);
 }
 
 void check(const CrossEntropyLoss& op) {
-  check_count("CrossEntropyLoss", {"loss", op.loss}, 1, DType::f64);
+  const Operand loss{"loss", op.loss};
+  if (op.loss.dtype() == DType::i64) {
+    check_count("CrossEntropyLoss", loss, ExactSum::kNumValues, DType::i64);
+  } else {
+    check_count("CrossEntropyLoss", loss, 1, DType::f64);
+  }
   check_dtype("CrossEntropyLoss", {"targets", op.targets}, DType::i32);
   check_matrix("CrossEntropyLoss", {"sums", op.sums}, 2, op.targets.count());
 }
@@ -319,6 +390,16 @@ void check(const SumOfSquares& op) {
   check_count("SumOfSquares", {"sum", op.sum}, 1, DType::f64);
   for (const ConstTensorView& part : op.parts) {
     check_dtype("SumOfSquares", {"part", part}, DType::f32);
+  }
+}
+
+void check(const ExactSumOfSquares& op) {
+  check_count("ExactSumOfSquares", {"sum", op.sum}, ExactSum::kNumValues, DType::i64);
+  for (const SquaresPart& part : op.parts) {
+    const Operand x{"part", part.x};
+    check_dtype("ExactSumOfSquares", x, DType::f32);
+    require(!part.col_ends.empty() && part.col_ends.back() == x.cols(), "ExactSumOfSquares",
+            "the pieces of {} do not end with its rows", x);
   }
 }
 

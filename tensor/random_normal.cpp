@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "tensor/philox.h"
+#include "tensor/portable_math.h"
 
 namespace redspine {
 namespace {
@@ -59,7 +60,7 @@ double normal_quantile(double p) {
     const double r = 0.180625 - q * q;
     return q * polynomial(kA, r) / polynomial(kB, r);
   }
-  const double r = std::sqrt(-std::log(q < 0.0 ? p : 1.0 - p));
+  const double r = std::sqrt(-portable::log(q < 0.0 ? p : 1.0 - p));
   const double tail = r <= 5.0 ? polynomial(kC, r - 1.6) / polynomial(kD, r - 1.6)
                                : polynomial(kE, r - 5.0) / polynomial(kF, r - 5.0);
   return q < 0.0 ? -tail : tail;

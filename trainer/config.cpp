@@ -62,7 +62,54 @@ void validate_batch_split(ConfigProblems& problems, const Config& config, int wo
                            global, at_once, counted(num_data_ranks, "data rank"), micro, nearest));
 }
 
+// Layouts of exact mode are those whose ranks get whole leaves and whole lanes.
+void validate_exact_tensor(ConfigProblems& problems, const Config& config) {
+  const std::int64_t leaves = config.run.exact_leaves;
+  const std::int64_t tensor = config.parallel.tensor;
+  if (leaves % tensor == 0) return;
+  problems.add("run.exact_leaves",
+               fmt::format("is {}, which parallel.tensor ({}) does not divide; what fits: a multiple "
+                           "of it, the same for every start of the run, or one of these for "
+                           "parallel.tensor: {}",
+                           leaves, tensor,
+                           fmt::join(common_divisors(leaves, config.model.num_heads), ", ")));
+}
+
+void validate_exact_lanes(ConfigProblems& problems, const Config& config, int world_size) {
+  const std::int64_t lanes = config.run.exact_lanes;
+  const std::int64_t global = config.batch.global_batch_size;
+  const std::int64_t num_data_ranks = config.num_data_ranks(world_size);
+  if (global % lanes != 0) {
+    problems.add("run.exact_lanes",
+                 fmt::format("is {}, which does not divide batch.global_batch_size ({}); what fits: "
+                             "0, which is {}",
+                             lanes, global, default_exact_lanes(global)));
+    return;
+  }
+  if (lanes % num_data_ranks != 0) {
+    problems.add("run.exact_lanes",
+                 fmt::format("is {}, which {} do not share evenly; what fits: a multiple of {} that "
+                             "divides batch.global_batch_size ({}), the same for every start of the "
+                             "run",
+                             lanes, counted(num_data_ranks, "data rank"), num_data_ranks, global));
+  }
+  const std::int64_t per_lane = global / lanes;
+  if (per_lane % config.batch.micro_batch_size != 0) {
+    problems.add("batch.micro_batch_size",
+                 fmt::format("is {}, which does not divide the {} of a lane (batch.global_batch_size "
+                             "{} / run.exact_lanes {})",
+                             config.batch.micro_batch_size, counted(per_lane, "sequence"), global,
+                             lanes));
+  }
+}
+
 }  // namespace
+
+std::int64_t default_exact_lanes(std::int64_t global_batch_size) {
+  std::int64_t lanes = 8;
+  while (global_batch_size % lanes != 0) lanes /= 2;
+  return lanes;
+}
 
 void RunConfig::validate(ConfigProblems& problems) const {
   if (name.empty() || name == "." || name == ".." || name.find('/') != std::string::npos) {
@@ -75,6 +122,15 @@ void RunConfig::validate(ConfigProblems& problems) const {
   }
   if (output_dir.empty()) {
     problems.add("run.output_dir", "is empty; legal: the path of a folder (\".\" for this one)");
+  }
+  constexpr std::int64_t kMaxParts = 4096;
+  check_count(problems, "run.exact_leaves", exact_leaves, exact ? 1 : 0, kMaxParts);
+  check_count(problems, "run.exact_lanes", exact_lanes, exact ? 1 : 0, kMaxParts);
+  if (exact && precision == Precision::bf16) {
+    problems.add("run.exact", "is true, but run.precision is bf16; legal with it: fp32");
+  }
+  if (exact && device == DeviceChoice::cuda) {
+    problems.add("run.exact", "is true, but run.device is cuda; legal with it: cpu");
   }
   if (device != DeviceChoice::cpu) return;  // what else there is shows when the ranks look for it
   if (precision == Precision::bf16) {
@@ -132,8 +188,10 @@ void Config::validate(ConfigProblems& problems, int world_size) const {
   validate_tensor_degree(problems, *this, world_size);
   // The split over data ranks has a meaning only once the tensor degree fits the world.
   if (!MeshShape::fits(world_size, static_cast<int>(parallel.tensor))) return;
+  if (run.exact && run.exact_leaves >= 1) validate_exact_tensor(problems, *this);
   if (batch.micro_batch_size < 1 || batch.global_batch_size < 1) return;
   validate_batch_split(problems, *this, world_size);
+  if (run.exact && run.exact_lanes >= 1) validate_exact_lanes(problems, *this, world_size);
 }
 
 }  // namespace redspine

@@ -51,6 +51,9 @@ struct RunConfig {
   Precision precision = Precision::fp32;  // bf16, on CUDA only, keeps fp32 master weights
   CollectiveBackend collectives =
       CollectiveBackend::automatic;  // NCCL for ranks with a GPU each, else MPI
+  bool exact = false;                // the same bits on every layout; fp32 on CPUs
+  std::int64_t exact_leaves = 0;     // of what tensor ranks share; unset or 0 in exact mode: 8
+  std::int64_t exact_lanes = 0;      // of the global batch; unset or 0 in exact mode: 8 or less
 
   void validate(ConfigProblems& problems) const;
 };
@@ -90,6 +93,11 @@ struct CheckpointConfig {
   void validate(ConfigProblems& problems) const;
 };
 
+/// The lanes of exact mode where none are given: 8, or the largest power of two that divides the
+/// batch.
+std::int64_t default_exact_lanes(std::int64_t global_batch_size);
+inline constexpr std::int64_t kDefaultExactLeaves = 8;
+
 struct Config {
   RunConfig run;
   ModelConfig model;
@@ -100,6 +108,9 @@ struct Config {
   ScheduleConfig schedule;
   TrainConfig train;
   CheckpointConfig checkpoint;
+
+  /// What layers are built with; 0 outside of exact mode.
+  int num_leaves() const { return run.exact ? static_cast<int>(run.exact_leaves) : 0; }
 
   std::int64_t num_data_ranks(int world_size) const {
     return parallel.mesh(world_size).size(Axis::data);

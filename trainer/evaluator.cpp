@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
+#include <vector>
 
 #include "trainer/batch_hash.h"
 
@@ -54,16 +54,22 @@ std::optional<ValidationReport> Evaluator::evaluate(std::int64_t step,
     hash += sample_hash(tokens) + sample_hash(targets);
   }
   const HashParts parts = parts_of(hash);
-  std::array<double, 2 + kNumHashParts> totals{model_.take_loss_sum(), num_targets};
-  std::copy(parts.begin(), parts.end(), &totals[2]);
+  ScalarSum loss = model_.take_loss_sum();
+  std::vector<double> totals = {num_targets};
+  totals.insert(totals.end(), parts.begin(), parts.end());
+  const std::size_t num_others = totals.size();
+  const std::vector<double> numbers = loss.numbers();
+  totals.insert(totals.end(), numbers.begin(), numbers.end());
   data_axis.all_reduce(totals, ReduceOp::sum);
-  HashMoments moments = moments_of(hash_of(std::span(totals).last<kNumHashParts>()));
+  loss.set_numbers(std::span(totals).subspan(num_others));
+  HashMoments moments = moments_of(hash_of(std::span(totals).subspan<1, kNumHashParts>()));
   tensor_axis.all_reduce(moments, ReduceOp::sum);
   if (!are_equal(moments, tensor_axis.size())) {
     fail_for_unequal_hashes(execution_.mesh, hash, fmt::format("the evaluation at step {}", step));
   }
-  return ValidationReport{
-      .step = step, .loss = totals[0] / totals[1], .tokens = static_cast<std::int64_t>(totals[1])};
+  return ValidationReport{.step = step,
+                          .loss = loss.total() / totals[0],
+                          .tokens = static_cast<std::int64_t>(totals[0])};
 }
 
 }  // namespace redspine

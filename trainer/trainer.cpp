@@ -10,6 +10,7 @@
 
 #include "model/flops.h"
 #include "parallel/mesh/gradient_norm.h"
+#include "tensor/denormals.h"
 #include "trainer/batch_hash.h"
 #include "trainer/optimizer/schedule.h"
 
@@ -43,7 +44,7 @@ PrefetcherOptions prefetcher_options(const Config& config, const ProcessGroup& d
 // A sum of a step, and with it what the ranks were asked and what they read: first over the data
 // axis, then, of another value, over the tensor axis, which makes it the world's.
 struct StepSums {
-  double value;
+  ScalarSum value;
   Requests requests;
   std::uint64_t batch_hash;
 
@@ -60,13 +61,15 @@ struct StepSums {
   /// Gives `hash`, added up with the others.
   template <std::size_t size>
   std::array<double, size> add(const ProcessGroup& axis, std::array<double, size> hash) {
-    std::array<double, 1 + kNumRequests + size> sums{value};
-    const auto hash_sums = std::copy(requests.counts.begin(), requests.counts.end(), &sums[1]);
-    std::copy(hash.begin(), hash.end(), hash_sums);
+    std::vector<double> sums = value.numbers();
+    const auto num_values = static_cast<std::ptrdiff_t>(sums.size());
+    sums.insert(sums.end(), requests.counts.begin(), requests.counts.end());
+    sums.insert(sums.end(), hash.begin(), hash.end());
     axis.all_reduce(sums, ReduceOp::sum);
-    value = sums[0];
-    std::copy_n(&sums[1], kNumRequests, requests.counts.begin());
-    std::copy_n(hash_sums, size, hash.begin());
+    value.set_numbers(std::span(sums).first(static_cast<std::size_t>(num_values)));
+    const auto request_sums = sums.begin() + num_values;
+    std::copy_n(request_sums, kNumRequests, requests.counts.begin());
+    std::copy_n(request_sums + kNumRequests, size, hash.begin());
     return hash;
   }
 };
@@ -82,6 +85,11 @@ class PhaseTimer {
  private:
   std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
 };
+
+std::optional<LaneSums> lanes_of(const Config& config, const ProcessMesh& mesh) {
+  if (!config.run.exact) return std::nullopt;
+  return LaneSums::of(static_cast<int>(config.run.exact_lanes), mesh.group(Axis::data));
+}
 
 std::optional<Evaluator> make_evaluator(const Config& config, const RunData& data, Gpt& model,
                                         BatchFeed& feed, ExecutionContext execution) {
@@ -102,11 +110,13 @@ Trainer::Trainer(const Config& config, RunData& data, const ProcessGroup& world,
       device_(device),
       mesh_(world, config.parallel.mesh(world.size()), device, config.run.collectives),
       num_micro_batches_(config.num_accumulation_steps(world.size())),
+      lanes_(lanes_of(config, mesh_)),
       model_(config.model, micro_batch_shape(config.batch), config.run.seed,
-             {device, mesh_, dtype_of(config.run.precision)},
-             progress.step > 0 ? InitialWeights::zero : InitialWeights::drawn),
+             {device, mesh_, dtype_of(config.run.precision), config.num_leaves()},
+             progress.step > 0 ? InitialWeights::zero : InitialWeights::drawn,
+             lanes_ ? lanes_->num_buffers() : 1),
       optimizer_(config.optimizer, device, model_.parameters(), progress.num_updates),
-      reducer_(device, mesh_, model_.parameters().buckets(), num_micro_batches_),
+      reducer_(device, mesh_, model_.parameters().buckets(), num_micro_batches_, lanes_),
       feed_(device, micro_batch_shape(config.batch)),
       evaluator_(make_evaluator(config, data, model_, feed_, {device, mesh_})),
       prefetcher_(data.training,
@@ -119,24 +129,28 @@ StepReport Trainer::train_step(const Requests& mine) {
   const std::int64_t batch_size = config_.batch.global_batch_size;
   const auto num_tokens = static_cast<double>(batch_size * config_.batch.sequence_length);
   mesh_.begin_step(++progress_.step);
+  if (config_.run.exact) require_denormals();
 
   const Batch batch = prefetcher_.next();
-  model_.parameters().zero_gradients();
   for (std::int64_t m = 0; m < num_micro_batches_; ++m) {
+    if (const auto buffer = reducer_.buffer_begun_by(m)) {
+      model_.parameters().zero_gradients(*buffer);
+    }
     model_.forward_backward(feed_.training(batch, m), static_cast<float>(1.0 / num_tokens),
                             reducer_);
   }
   reducer_.finish();
+  model_.parameters().add_second_gradients(device_);
 
   StepSums sums{.value = model_.take_loss_sum(), .requests = mine, .batch_hash = batch.hash};
   sums.add_over_data(data_axis);
-  const double loss = sums.value / num_tokens;
+  const double loss = sums.value.total() / num_tokens;
   phases.gradients = timer.next();
-  sums.value = sum_of_squares(device_, model_.parameters().owned_gradients());
+  sums.value = squares_of_gradients();
   if (!sums.add_over_tensor(mesh_.group(Axis::tensor))) {
     fail_for_unequal_hashes(mesh_, batch.hash, fmt::format("step {}", progress_.step));
   }
-  const double norm = std::sqrt(sums.value);
+  const double norm = std::sqrt(sums.value.total());
   phases.norm = timer.next();
   const double learning_rate =
       config_.optimizer.learning_rate * schedule_factor(config_.schedule, progress_.step);
@@ -167,6 +181,12 @@ StepReport Trainer::train_step(const Requests& mine) {
           .tflops_per_rank = flops / seconds / mesh_.world().size() * 1e-12,
           .phases = phases,
           .requests = sums.requests};
+}
+
+ScalarSum Trainer::squares_of_gradients() {
+  ParameterStore& parameters = model_.parameters();
+  if (!config_.run.exact) return ScalarSum(sum_of_squares(device_, parameters.owned_gradients()));
+  return ScalarSum(exact_sum_of_squares(device_, parameters.owned_squares()));
 }
 
 std::optional<ValidationReport> Trainer::evaluate(const std::function<Requests()>& poll) {

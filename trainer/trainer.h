@@ -52,11 +52,14 @@ class Trainer {
   const ProcessMesh& mesh() const { return mesh_; }
 
  private:
+  ScalarSum squares_of_gradients();
+
   Config config_;
   TrainingProgress progress_;
   Device& device_;
   ProcessMesh mesh_;
   std::int64_t num_micro_batches_;  // per rank and step
+  std::optional<LaneSums> lanes_;   // exact mode
   Gpt model_;
   Optimizer optimizer_;
   GradientReducer reducer_;

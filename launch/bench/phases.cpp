@@ -44,6 +44,8 @@ class TimedKernels final : public Kernels {
   Phase phase_of(const WeightGradient& op) const {
     return op.dy.cols() == num_head_columns_ ? Phase::head_and_loss : Phase::weight_gradients;
   }
+  static Phase phase_of(const AddBias& /*op*/) { return Phase::linear; }
+  static Phase phase_of(const Accumulate& /*op*/) { return Phase::weight_gradients; }
   static Phase phase_of(const MatmulGelu& /*op*/) { return Phase::linear; }
   static Phase phase_of(const MatmulGeluBackward& /*op*/) { return Phase::input_gradients; }
   static Phase phase_of(const LayerNorm& /*op*/) { return Phase::norms; }
@@ -56,6 +58,7 @@ class TimedKernels final : public Kernels {
   static Phase phase_of(const Dropout& /*op*/) { return Phase::other_kernels; }
   static Phase phase_of(const Attention& /*op*/) { return Phase::attention; }
   static Phase phase_of(const AttentionBackward& /*op*/) { return Phase::attention_backward; }
+  static Phase phase_of(const CopyColumns& /*op*/) { return Phase::attention_backward; }
   static Phase phase_of(const Swiglu& /*op*/) { return Phase::other_kernels; }
   static Phase phase_of(const SwigluBackward& /*op*/) { return Phase::other_kernels; }
   static Phase phase_of(const Embedding& /*op*/) { return Phase::embedding; }
@@ -65,6 +68,7 @@ class TimedKernels final : public Kernels {
   static Phase phase_of(const CrossEntropyLoss& /*op*/) { return Phase::head_and_loss; }
   static Phase phase_of(const CrossEntropyBackward& /*op*/) { return Phase::head_and_loss; }
   static Phase phase_of(const SumOfSquares& /*op*/) { return Phase::gradient_norm; }
+  static Phase phase_of(const ExactSumOfSquares& /*op*/) { return Phase::gradient_norm; }
   static Phase phase_of(const AdamW& /*op*/) { return Phase::optimizer; }
 
   template <class Op>

@@ -49,11 +49,16 @@ void add_steps(StepResult& result, Trainer& trainer, Device& device, std::int64_
 
 }  // namespace
 
+TensorRank tensor_rank_of(const Config& config, const ProcessGroup& world) {
+  const MeshShape shape = config.parallel.mesh(world.size());
+  return {.num_ranks = shape.size(Axis::tensor),
+          .rank = shape.coordinate(world.rank(), Axis::tensor),
+          .num_leaves = config.num_leaves()};
+}
+
 StepFloor step_floor(const Config& config, const ProcessGroup& world,
                      const std::vector<ProductRate>& products, const StreamRates& streams) {
-  const MeshShape shape = config.parallel.mesh(world.size());
-  const TensorRank rank{.num_ranks = shape.size(Axis::tensor),
-                        .rank = shape.coordinate(world.rank(), Axis::tensor)};
+  const TensorRank rank = tensor_rank_of(config, world);
   const auto num_micro_batches = static_cast<double>(config.num_accumulation_steps(world.size()));
   const auto rows =
       static_cast<double>(config.batch.micro_batch_size * config.batch.sequence_length);
@@ -81,9 +86,7 @@ StepResult measure_steps(const StepBench& bench, const ProcessGroup& world, Devi
   StepResult result{};
   result.plan = plan_memory(config, world, device.kind());
   PhaseTimes times;
-  const MeshShape shape = config.parallel.mesh(world.size());
-  const TensorRank rank{.num_ranks = shape.size(Axis::tensor),
-                        .rank = shape.coordinate(world.rank(), Axis::tensor)};
+  const TensorRank rank = tensor_rank_of(config, world);
   const auto timed = make_timed_device(device, times, local_vocabulary(config.model, rank).size());
   const bool is_blocking = device.kind() == DeviceKind::cpu;
   Device& used = is_blocking ? *timed : device;

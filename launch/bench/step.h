@@ -13,6 +13,9 @@
 
 namespace redspine {
 
+/// This rank's place on the tensor axis of a job of `world`.
+TensorRank tensor_rank_of(const Config& config, const ProcessGroup& world);
+
 /// What the parts of a step would take at the best rates that were measured in the same run: each
 /// product at its own, attention at that of a square product, AdamW and four passes over the
 /// logits at that of memory. Nothing for what else a step does, and nothing for other ranks.

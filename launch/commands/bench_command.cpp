@@ -117,9 +117,7 @@ Results measure_parts(const Options& options, RunData& data, const ProcessGroup&
     results.matrix_flops = results.products.front().flops_per_second;
   }
   if (options.has("gemm") || has_floor) {
-    const TensorRank rank{.num_ranks = shape.size(Axis::tensor),
-                          .rank = shape.coordinate(world.rank(), Axis::tensor)};
-    for (const Product& product : products_of(config, device, rank)) {
+    for (const Product& product : products_of(config, device, tensor_rank_of(config, world))) {
       results.products.push_back(measure(product, device, dtype_of(config.run.precision)));
     }
   }

@@ -74,6 +74,16 @@ void derive_defaults(Config& config, Origins& origins) {
   derive("schedule.decay_steps", "train.steps", config.schedule.decay_steps, config.train.steps);
   derive("schedule.warmup_steps", "schedule.decay_steps", config.schedule.warmup_steps,
          default_warmup_steps(config.schedule.decay_steps));
+  // 0 is as good as not given.
+  if (config.run.exact && config.run.exact_leaves == 0) {
+    origins.erase("run.exact_leaves");
+    derive("run.exact_leaves", "run.exact", config.run.exact_leaves, kDefaultExactLeaves);
+  }
+  if (config.run.exact && config.run.exact_lanes == 0 && config.batch.global_batch_size > 0) {
+    origins.erase("run.exact_lanes");
+    derive("run.exact_lanes", "batch.global_batch_size", config.run.exact_lanes,
+           default_exact_lanes(config.batch.global_batch_size));
+  }
   if (config.data.validation.empty()) {
     derive("train.eval_interval", "data.validation", config.train.eval_interval, 0);
   }

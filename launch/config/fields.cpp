@@ -55,6 +55,15 @@ std::vector<Field> fields_of(Config& config) {
       {"run.collectives", choice(run.collectives),
        "What carries collectives on device memory; auto: NCCL where every rank has a GPU of its "
        "own, else MPI"},
+      {"run.exact", &run.exact,
+       "Exact mode: every loss and weight is the same bits on every layout; fp32 on CPUs "
+       "(docs/exactness.md)"},
+      {"run.exact_leaves", &run.exact_leaves,
+       "Exact mode: leaves of every sum over what tensor ranks share, a multiple of "
+       "`parallel.tensor`; 0: 8. Another number is another run"},
+      {"run.exact_lanes", &run.exact_lanes,
+       "Exact mode: lanes of every sum over the global batch, a multiple of the data ranks; 0: 8, or "
+       "the largest power of two that divides the batch. Another number is another run"},
 
       {"model.family", choice(model.family),
        "Presets of the other keys of `model`; a key that is given wins"},

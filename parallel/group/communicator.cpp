@@ -51,6 +51,30 @@ void check_peer(int peer, const Communicator& communicator) {
 
 }  // namespace
 
+void Communicator::all_reduce_in_order(TensorView out, std::vector<ConstTensorView> summands,
+                                       const SumOrder& order, Stream stream) {
+  if (order.num_summands.size() != static_cast<std::size_t>(size())) {
+    throw Error(fmt::format("an order of the sum over {} ranks for {}", order.num_summands.size(),
+                            size()));
+  }
+  const int num_own = order.num_summands[static_cast<std::size_t>(rank())];
+  if (summands.size() != static_cast<std::size_t>(num_own)) {
+    throw Error(fmt::format("{} summands of rank {}, which has {} in this order", summands.size(),
+                            rank(), num_own));
+  }
+  for (ConstTensorView& summand : summands) {
+    check_copy(out, summand);
+    summand = summand.reshape({out.count()});
+  }
+  if (out.count() == 0) return;
+  enqueue_all_reduce_in_order(flat(out), std::move(summands), order, stream);
+}
+
+void Communicator::enqueue_all_reduce_in_order(TensorView, std::vector<ConstTensorView>,
+                                               const SumOrder&, Stream) {
+  throw Error("a sum in a given order is between CPUs alone");
+}
+
 void Communicator::reduce_scatter(TensorView values, std::span<const Range> shares, ReduceOp op,
                                   Stream stream) {
   std::vector<Range> elements = shares_of_elements(values, shares, size());

@@ -17,6 +17,7 @@
 #include "parallel/config.h"
 #include "parallel/group/process_group.h"
 #include "parallel/partition.h"
+#include "parallel/sum_tree.h"
 #include "tensor/device.h"
 
 namespace redspine {
@@ -34,6 +35,12 @@ class Communicator {
   /// Afterwards every rank has the same bits. bf16 is added up in f32 on the way through host
   /// memory, and as NCCL does it between GPUs.
   virtual void all_reduce(TensorView values, ReduceOp op, Stream stream) = 0;
+
+  /// out = the sum of what all ranks give, in one order whatever carries it, so that every rank has
+  /// the same bits as any other way to cut the sum by that order. `summands` are this rank's, each of
+  /// as many f32 as `out`, which may be the first of them. Host memory alone.
+  void all_reduce_in_order(TensorView out, std::vector<ConstTensorView> summands,
+                           const SumOrder& order, Stream stream);
 
   /// Shares are ranges of the outermost dim, [rank], any of which may be empty: each begins where
   /// the one before ends, and together they are all of `values`. Without shares each rank has its
@@ -68,6 +75,8 @@ class Communicator {
   // dim and are not empty, and shares are of their elements.
   virtual void enqueue_reduce_scatter(TensorView values, std::vector<Range> shares, ReduceOp op,
                                       Stream stream) = 0;
+  virtual void enqueue_all_reduce_in_order(TensorView out, std::vector<ConstTensorView> summands,
+                                           const SumOrder& order, Stream stream);
   virtual void enqueue_all_gather(TensorView values, std::vector<Range> shares, Stream stream) = 0;
   virtual void enqueue_broadcast(TensorView values, int root, Stream stream) = 0;
   virtual void enqueue_send(ConstTensorView values, int to, Stream stream) = 0;

@@ -8,6 +8,7 @@
 
 #include "parallel/group/process_group.h"
 #include "parallel/partition.h"
+#include "parallel/sum_tree.h"
 #include "tensor/view.h"
 
 namespace redspine {
@@ -21,6 +22,9 @@ class HostCollectives {
 
   /// bf16 is added up in f32 and rounded once, here and in reduce_scatter.
   virtual void all_reduce(TensorView values, ReduceOp op) = 0;
+  /// As Communicator's of this name.
+  virtual void all_reduce_in_order(TensorView out, std::span<const ConstTensorView> summands,
+                                   const SumOrder& order) = 0;
   /// Afterwards this rank's share is reduced, and the others are unspecified.
   virtual void reduce_scatter(TensorView values, std::span<const Range> shares, ReduceOp op) = 0;
   virtual void all_gather(TensorView values, std::span<const Range> shares) = 0;

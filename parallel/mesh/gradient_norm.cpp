@@ -13,4 +13,12 @@ double sum_of_squares(Device& device, std::span<const ConstTensorView> owned) {
   return result;
 }
 
+ExactSum exact_sum_of_squares(Device& device, std::span<const SquaresPart> owned) {
+  Tensor sum(device, DType::i64, {ExactSum::kNumValues});
+  ops::run(device, ExactSumOfSquares{.sum = sum, .parts = owned});
+  std::array<std::int64_t, ExactSum::kNumValues> values{};
+  device.download(host_view(std::span<std::int64_t>(values)), sum);
+  return ExactSum(values);
+}
+
 }  // namespace redspine

@@ -4,6 +4,8 @@
 #include <span>
 
 #include "tensor/device.h"
+#include "tensor/exact_sum.h"
+#include "tensor/kernels.h"
 
 namespace redspine {
 
@@ -12,5 +14,7 @@ namespace redspine {
 /// exactly once, so that the root of the ranks' sum is the norm. A non-finite gradient makes it
 /// non-finite. Local.
 double sum_of_squares(Device& device, std::span<const ConstTensorView> owned);
+/// The same for exact mode, in pieces that no layout cuts, by a sum that no order enters.
+ExactSum exact_sum_of_squares(Device& device, std::span<const SquaresPart> owned);
 
 }  // namespace redspine

@@ -3,16 +3,21 @@
 #include <algorithm>
 
 #include "parallel/mesh/tensor_parallel.h"
+#include "tensor/ops.h"
 
 namespace redspine {
 
 GradientReducer::GradientReducer(Device& device, const ProcessMesh& mesh,
                                  std::vector<GradientBucket> buckets,
-                                 std::int64_t num_micro_batches)
+                                 std::int64_t num_micro_batches, std::optional<LaneSums> lanes)
     : device_(device),
       mesh_(mesh),
       buckets_(std::move(buckets)),
       num_micro_batches_(num_micro_batches),
+      lanes_(std::move(lanes)),
+      lane_micro_batches_(
+          num_micro_batches /
+          static_cast<std::int64_t>(lanes_ ? lanes_->buffers.size() : std::size_t{1})),
       num_added_(buckets_.size()) {
   std::int64_t largest = 0;
   for (const GradientBucket& bucket : buckets_) {
@@ -23,11 +28,48 @@ GradientReducer::GradientReducer(Device& device, const ProcessMesh& mesh,
   scratch_ = Tensor(device, DType::f32, {largest});
 }
 
+LaneSums LaneSums::of(int num_lanes, const ProcessGroup& data_axis) {
+  const SumTree tree(num_lanes);
+  const StackSum own = tree.of_leaves(leaves_of(num_lanes, data_axis.size(), data_axis.rank()));
+  return {.buffers = own.places(),
+          .num_merges = own.num_merges,
+          .over_ranks = tree.over_ranks(data_axis.size())};
+}
+
+int LaneSums::num_buffers() const { return 1 + *std::ranges::max_element(buffers); }
+
+std::optional<int> GradientReducer::buffer_begun_by(std::int64_t micro_batch) const {
+  if (micro_batch % lane_micro_batches_ != 0) return std::nullopt;
+  if (!lanes_) return 0;
+  return lanes_->buffers[static_cast<std::size_t>(micro_batch / lane_micro_batches_)];
+}
+
 void GradientReducer::ready(std::size_t bucket) {
-  if (++num_added_[bucket] < num_micro_batches_) return;
-  for (const SharedRows& shared : buckets_[bucket].shared) add_shared_rows(shared);
+  const GradientBucket& of = buckets_[bucket];
+  const std::int64_t num_added = ++num_added_[bucket];
+  if (lanes_ && num_added % lane_micro_batches_ == 0) {
+    add_lane(of, static_cast<std::size_t>(num_added / lane_micro_batches_ - 1));
+  }
+  if (num_added < num_micro_batches_) return;
+  for (const SharedRows& shared : of.shared) add_shared_rows(shared);
   device_.order(Stream::compute, Stream::gradients);
-  mesh_.along(Axis::data).all_reduce(buckets_[bucket].gradients, ReduceOp::sum, Stream::gradients);
+  Communicator& data_axis = mesh_.along(Axis::data);
+  const TensorView sum = of.gradients.front();
+  if (!lanes_) {
+    data_axis.all_reduce(sum, ReduceOp::sum, Stream::gradients);
+    return;
+  }
+  const int num_own =
+      lanes_->over_ranks.num_summands[static_cast<std::size_t>(data_axis.rank())];
+  data_axis.all_reduce_in_order(sum, {of.gradients.begin(), of.gradients.begin() + num_own},
+                                lanes_->over_ranks, Stream::gradients);
+}
+
+void GradientReducer::add_lane(const GradientBucket& bucket, std::size_t lane) {
+  auto last = static_cast<std::size_t>(lanes_->buffers[lane]);
+  for (int merge = 0; merge < lanes_->num_merges[lane]; ++merge, --last) {
+    ops::run(device_, Accumulate{.sum = bucket.gradients[last - 1], .x = bucket.gradients[last]});
+  }
 }
 
 void GradientReducer::finish() {

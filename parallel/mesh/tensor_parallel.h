@@ -21,6 +21,20 @@ void all_reduce_in_tensor_region(Device& device, const ProcessMesh& mesh, Tensor
 /// The forward pass of what is reduced from a region: `x` summed over the tensor axis, in place.
 void reduce_from_tensor_region(Device& device, const ProcessMesh& mesh, TensorView x);
 
+/// Exact mode's sum over the tensor axis: `out` in an order that the split does not enter
+/// (Communicator::all_reduce_in_order), beneath the work that `meanwhile()` gives to the compute
+/// stream.
+template <class Work>
+void reduce_in_order(Device& device, const ProcessMesh& mesh, TensorView out,
+                     std::vector<ConstTensorView> summands, const SumOrder& order,
+                     const Work& meanwhile) {
+  device.order(Stream::compute, Stream::activations);
+  mesh.along(Axis::tensor)
+      .all_reduce_in_order(out, std::move(summands), order, Stream::activations);
+  meanwhile();
+  device.order(Stream::activations, Stream::compute);
+}
+
 /// The backward pass of what is copied to a region: `dx` summed over the tensor axis, in place.
 void copy_to_tensor_region_backward(Device& device, const ProcessMesh& mesh, TensorView dx);
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "parallel/group/mpi_handle.h"
+#include "parallel/group/sum_in_order.h"
 #include "tensor/error.h"
 
 namespace redspine {
@@ -14,6 +15,8 @@ namespace {
 // MPI counts are `int`. Longer vectors go in pieces of this many elements, or bytes.
 constexpr std::int64_t kMaxElementsPerCall = std::int64_t{1} << 28;
 constexpr std::int64_t kMaxBytesPerCall = std::int64_t{1} << 30;
+// What a sum in a given order takes at once, and with it memory for what the other ranks give.
+constexpr std::int64_t kOrderedElements = std::int64_t{1} << 20;
 
 MPI_Datatype mpi_type(DType dtype) {
   switch (dtype) {
@@ -56,6 +59,11 @@ void in_f32(TensorView values, Range kept, const Work& work) {
                  [](float value) { return BFloat16(value); });
 }
 
+void wait_for_all(std::vector<MPI_Request>& requests) {
+  check_mpi(MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE),
+            "MPI_Waitall");
+}
+
 // Calls `start(piece, owner, request)` for every share in pieces, and waits for all requests.
 template <class Start>
 void for_each_share(TensorView values, std::span<const Range> shares, const Start& start) {
@@ -67,8 +75,7 @@ void for_each_share(TensorView values, std::span<const Range> shares, const Star
             requests.emplace_back());
     }
   }
-  check_mpi(MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE),
-            "MPI_Waitall");
+  wait_for_all(requests);
 }
 
 // What comes before a message.
@@ -89,6 +96,58 @@ void MpiCollectives::all_reduce(TensorView values, ReduceOp op) {
     check_mpi(MPI_Allreduce(MPI_IN_PLACE, piece.raw(), static_cast<int>(piece.count()),
                             mpi_type(piece.dtype()), mpi_op(op), group_.handle().communicator),
               "MPI_Allreduce");
+  }
+}
+
+void MpiCollectives::all_reduce_in_order(TensorView out, std::span<const ConstTensorView> summands,
+                                         const SumOrder& order) {
+  const auto num_ranks = static_cast<std::size_t>(group_.size());
+  const auto self = static_cast<std::size_t>(group_.rank());
+  std::vector<float> received;
+  for (const Range& piece : pieces(out.count(), kOrderedElements)) {
+    std::vector<Range> parts;
+    for (int r = 0; r < group_.size(); ++r) parts.push_back(part_of(piece, group_.size(), r));
+    const Range own = parts[self];
+    received.resize(order.num_merges.size() * static_cast<std::size_t>(own.size()));
+    std::vector<const float*> all;
+    std::vector<MPI_Request> requests;
+    for (std::size_t r = 0; r < num_ranks; ++r) {
+      for (int s = 0; s < order.num_summands[r]; ++s) {
+        if (r == self) {
+          all.push_back(summands[static_cast<std::size_t>(s)].data<float>() + own.begin);
+          continue;
+        }
+        float* to = received.data() + all.size() * static_cast<std::size_t>(own.size());
+        all.push_back(to);
+        check_mpi(MPI_Irecv(to, static_cast<int>(own.size()), MPI_FLOAT, static_cast<int>(r), 0,
+                            group_.handle().communicator, &requests.emplace_back()),
+                  "MPI_Irecv");
+      }
+    }
+    for (std::size_t r = 0; r < num_ranks; ++r) {
+      if (r == self) continue;
+      for (const ConstTensorView& summand : summands) {
+        check_mpi(MPI_Isend(summand.data<float>() + parts[r].begin,
+                            static_cast<int>(parts[r].size()), MPI_FLOAT, static_cast<int>(r), 0,
+                            group_.handle().communicator, &requests.emplace_back()),
+                  "MPI_Isend");
+      }
+    }
+    wait_for_all(requests);
+    sum_in_order(out.data<float>() + own.begin, nullptr, all, order, own.size());
+    requests.clear();
+    for (std::size_t r = 0; r < num_ranks; ++r) {
+      if (r == self) continue;
+      check_mpi(MPI_Irecv(out.data<float>() + parts[r].begin, static_cast<int>(parts[r].size()),
+                          MPI_FLOAT, static_cast<int>(r), 1, group_.handle().communicator,
+                          &requests.emplace_back()),
+                "MPI_Irecv");
+      check_mpi(MPI_Isend(out.data<float>() + own.begin, static_cast<int>(own.size()), MPI_FLOAT,
+                          static_cast<int>(r), 1, group_.handle().communicator,
+                          &requests.emplace_back()),
+                "MPI_Isend");
+    }
+    wait_for_all(requests);
   }
 }
 

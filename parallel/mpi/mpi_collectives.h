@@ -13,6 +13,9 @@ class MpiCollectives final : public HostCollectives {
   explicit MpiCollectives(const ProcessGroup& group) : group_(group) {}
 
   void all_reduce(TensorView values, ReduceOp op) override;
+  /// Each rank adds up a part of the vector for all, a piece of it at a time.
+  void all_reduce_in_order(TensorView out, std::span<const ConstTensorView> summands,
+                           const SumOrder& order) override;
   void reduce_scatter(TensorView values, std::span<const Range> shares, ReduceOp op) override;
   void all_gather(TensorView values, std::span<const Range> shares) override;
   void broadcast(TensorView values, int root) override;

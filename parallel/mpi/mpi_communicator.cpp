@@ -8,6 +8,7 @@
 #include "parallel/mpi/mpi_collectives.h"
 #include "parallel/partition.h"
 #include "parallel/shared_memory/shared_memory_collectives.h"
+#include "tensor/error.h"
 #include "tensor/tensor.h"
 
 namespace redspine {
@@ -39,6 +40,12 @@ class StreamGroup {
       collectives().all_reduce(host, op);
       write(piece, host);
     });
+  }
+
+  void all_reduce_in_order(TensorView out, std::span<const ConstTensorView> summands,
+                           const SumOrder& order) {
+    if (is_staged_) throw Error("a sum in a given order is between CPUs alone");
+    collectives().all_reduce_in_order(out, summands, order);
   }
 
   void reduce_scatter(TensorView values, std::span<const Range> shares, ReduceOp op) {
@@ -188,6 +195,12 @@ class MpiCommunicator final : public Communicator {
   void begin_step(std::int64_t) override {}
 
  private:
+  void enqueue_all_reduce_in_order(TensorView out, std::vector<ConstTensorView> summands,
+                                   const SumOrder& order, Stream stream) override {
+    enqueue(stream, [=, summands = std::move(summands)](StreamGroup& group) {
+      group.all_reduce_in_order(out, summands, order);
+    });
+  }
   void enqueue_reduce_scatter(TensorView values, std::vector<Range> shares, ReduceOp op,
                               Stream stream) override {
     enqueue(stream, [=, shares = std::move(shares)](StreamGroup& group) {

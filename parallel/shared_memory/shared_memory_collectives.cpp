@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "parallel/group/sum_in_order.h"
 #include "parallel/shared_memory/progress.h"
 #include "parallel/shared_memory/reduce_part.h"
 #include "tensor/error.h"
@@ -28,19 +29,36 @@ std::int64_t elements_of_piece(ConstTensorView values) {
                                    size_of(values.dtype()));
 }
 
-// Tells shares apart: FNV-1a over their bounds.
+// FNV-1a, a number at a time.
+constexpr std::uint64_t kHashStart = 0xcbf29ce484222325;
+std::uint64_t hash_on(std::uint64_t hash, std::int64_t number) {
+  return (hash ^ static_cast<std::uint64_t>(number)) * 0x100000001b3;
+}
+
+// Tells shares apart, by their bounds.
 std::uint64_t hash_of(std::span<const Range> shares) {
-  std::uint64_t hash = 0xcbf29ce484222325;
-  for (const Range& share : shares) {
-    hash = (hash ^ static_cast<std::uint64_t>(share.end)) * 0x100000001b3;
-  }
+  std::uint64_t hash = kHashStart;
+  for (const Range& share : shares) hash = hash_on(hash, share.end);
+  return hash;
+}
+
+std::uint64_t hash_of(const SumOrder& order) {
+  std::uint64_t hash = kHashStart;
+  for (const int summands : order.num_summands) hash = hash_on(hash, summands);
+  for (const int merges : order.num_merges) hash = hash_on(hash, merges);
   return hash;
 }
 
 }  // namespace
 
 struct alignas(kCacheLineBytes) SharedMemoryCollectives::Call {
-  enum class Kind : std::uint8_t { all_reduce, reduce_scatter, all_gather, broadcast };
+  enum class Kind : std::uint8_t {
+    all_reduce,
+    all_reduce_in_order,
+    reduce_scatter,
+    all_gather,
+    broadcast
+  };
 
   Kind kind;
   DType dtype;
@@ -56,6 +74,8 @@ struct alignas(kCacheLineBytes) SharedMemoryCollectives::Call {
     switch (kind) {
       case Kind::all_reduce:
         return fmt::format("an all-reduce ({}) {}", op_name, size);
+      case Kind::all_reduce_in_order:
+        return fmt::format("an all-reduce in a given order {}", size);
       case Kind::reduce_scatter:
         return fmt::format("a reduce-scatter ({}) {}", op_name, size);
       case Kind::all_gather:
@@ -114,18 +134,16 @@ SharedMemoryCollectives::Piece SharedMemoryCollectives::cut(std::uint64_t number
     piece.offsets[index] = offset;
     offset += piece.parts[index].size();
   }
+  piece.num_elements = offset;
   return piece;
 }
 
 // Buffers are free again when they are needed. A contribution is overwritten, to give piece n + 3,
 // once all ranks have consumed piece n. The sums of piece n are overwritten by reducing piece
 // n + 3, once all have given theirs, which each does after it has taken piece n.
-void SharedMemoryCollectives::all_reduce(TensorView values, ReduceOp op) {
-  const Call call{.kind = Call::Kind::all_reduce,
-                  .dtype = values.dtype(),
-                  .op = op,
-                  .num_bytes = values.bytes()};
-  const std::int64_t most = elements_of_piece(values);
+template <class Give, class Reduce>
+void SharedMemoryCollectives::pass_sums(TensorView values, std::int64_t most, const Call& call,
+                                        const Give& give_piece, const Reduce& reduce_piece) {
   const std::int64_t num_pieces = (values.count() + most - 1) / most;
   const auto piece = [&](std::int64_t p) {
     const Range all{p * most, std::min((p + 1) * most, values.count())};
@@ -139,16 +157,61 @@ void SharedMemoryCollectives::all_reduce(TensorView values, ReduceOp op) {
       take(of, r, values, result(of.number));
     }
   };
-  give(piece(0), values, Given::of_others, call);
+  give_piece(piece(0));
   for (std::int64_t p = 0; p < num_pieces; ++p) {
-    if (p + 1 < num_pieces) give(piece(p + 1), values, Given::of_others, call);
+    if (p + 1 < num_pieces) give_piece(piece(p + 1));
     const Piece present = piece(p);
     await(present, call);
-    reduce(present, values, op, result(present.number));
+    reduce_piece(present);
     if (p > 0) take_sums(piece(p - 1));
   }
   take_sums(piece(num_pieces - 1));
   num_pieces_ += static_cast<std::uint64_t>(num_pieces);
+}
+
+void SharedMemoryCollectives::all_reduce(TensorView values, ReduceOp op) {
+  const Call call{.kind = Call::Kind::all_reduce,
+                  .dtype = values.dtype(),
+                  .op = op,
+                  .num_bytes = values.bytes()};
+  pass_sums(
+      values, elements_of_piece(values), call,
+      [&](const Piece& piece) { give(piece, values, Given::of_others, call); },
+      [&](const Piece& piece) { reduce(piece, values, op, result(piece.number)); });
+}
+
+void SharedMemoryCollectives::all_reduce_in_order(TensorView out,
+                                                  std::span<const ConstTensorView> summands,
+                                                  const SumOrder& order) {
+  const Call call{.kind = Call::Kind::all_reduce_in_order,
+                  .dtype = DType::f32,
+                  .num_bytes = out.bytes(),
+                  .shares = hash_of(order)};
+  // A rank's summands lie one after another in its buffer.
+  const std::int64_t most =
+      std::max<std::int64_t>(elements_of_piece(out) / std::max(order.most_summands(), 1), 1);
+  const auto self = static_cast<std::size_t>(rank_);
+  const auto give_piece = [&](const Piece& piece) {
+    give_all(piece, summands, Given::of_others, call);
+  };
+  const auto reduce_piece = [&](const Piece& piece) {
+    const Range own = piece.parts[self];
+    std::vector<const float*> all;
+    for (std::size_t r = 0; r < static_cast<std::size_t>(size_); ++r) {
+      const auto* theirs =
+          reinterpret_cast<const float*>(contribution_of(static_cast<int>(r), piece.number));
+      for (int s = 0; s < order.num_summands[r]; ++s) {
+        all.push_back(r == self
+                          ? summands[static_cast<std::size_t>(s)].data<float>() + own.begin
+                          : theirs + s * piece.num_elements + piece.offsets[self]);
+      }
+    }
+    sum_in_order(out.data<float>() + own.begin,
+                 reinterpret_cast<float*>(result(piece.number)) + piece.offsets[self], all, order,
+                 own.size());
+    consumed(piece);
+  };
+  pass_sums(out, most, call, give_piece, reduce_piece);
 }
 
 void SharedMemoryCollectives::reduce_scatter(TensorView values, std::span<const Range> shares,
@@ -213,21 +276,30 @@ void SharedMemoryCollectives::pass_shares(TensorView values, std::span<const Ran
   num_pieces_ += static_cast<std::uint64_t>(num_pieces);
 }
 
-void SharedMemoryCollectives::give(const Piece& piece, TensorView values, Given given,
+void SharedMemoryCollectives::give(const Piece& piece, ConstTensorView values, Given given,
                                    const Call& call) const {
+  give_all(piece, std::span(&values, 1), given, call);
+}
+
+void SharedMemoryCollectives::give_all(const Piece& piece,
+                                       std::span<const ConstTensorView> of_piece, Given given,
+                                       const Call& call) const {
   for (Progress& consumed : std::span(header().consumed).first(static_cast<std::size_t>(size_))) {
     consumed.wait_for(piece.number - kNumSlots);
   }
   std::byte* buffer = contribution_of(rank_, piece.number);
-  const auto* from = static_cast<const std::byte*>(values.raw());
-  const std::size_t element = size_of(values.dtype());
-  for (int r = 0; r < size_; ++r) {
-    if ((given == Given::own) != (r == rank_)) continue;
-    const auto index = static_cast<std::size_t>(r);
-    const Range part = piece.parts[index];
-    std::memcpy(buffer + static_cast<std::size_t>(piece.offsets[index]) * element,
-                from + static_cast<std::size_t>(part.begin) * element,
-                static_cast<std::size_t>(part.size()) * element);
+  for (const ConstTensorView& values : of_piece) {
+    const auto* from = static_cast<const std::byte*>(values.raw());
+    const std::size_t element = size_of(values.dtype());
+    for (int r = 0; r < size_; ++r) {
+      if ((given == Given::own) != (r == rank_)) continue;
+      const auto index = static_cast<std::size_t>(r);
+      const Range part = piece.parts[index];
+      std::memcpy(buffer + static_cast<std::size_t>(piece.offsets[index]) * element,
+                  from + static_cast<std::size_t>(part.begin) * element,
+                  static_cast<std::size_t>(part.size()) * element);
+    }
+    buffer += static_cast<std::size_t>(piece.num_elements) * element;
   }
   const auto self = static_cast<std::size_t>(rank_);
   header().calls[piece.number % kNumSlots][self] = call;

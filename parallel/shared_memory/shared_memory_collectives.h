@@ -27,6 +27,8 @@ class SharedMemoryCollectives final : public HostCollectives {
 
   /// Ranks are added in ascending order, bf16 in f32 and rounded once, by both reductions.
   void all_reduce(TensorView values, ReduceOp op) override;
+  void all_reduce_in_order(TensorView out, std::span<const ConstTensorView> summands,
+                           const SumOrder& order) override;
   void reduce_scatter(TensorView values, std::span<const Range> shares, ReduceOp op) override;
   void all_gather(TensorView values, std::span<const Range> shares) override;
   void broadcast(TensorView values, int root) override;
@@ -41,6 +43,7 @@ class SharedMemoryCollectives final : public HostCollectives {
     std::uint64_t number;                         // over all calls, from 1
     std::array<Range, kMaxRanks> parts;           // [rank]
     std::array<std::int64_t, kMaxRanks> offsets;  // [rank]: of its part in the buffers
+    std::int64_t num_elements;                    // of all parts
   };
   // Whose parts a rank puts into its buffer.
   enum class Given { own, of_others };
@@ -58,9 +61,14 @@ class SharedMemoryCollectives final : public HostCollectives {
   void pass_shares(TensorView values, std::span<const Range> shares, Given given, const Call& call,
                    const Work& work);
   void gather(TensorView values, std::span<const Range> shares, const Call& call);
+  template <class Give, class Reduce>
+  void pass_sums(TensorView values, std::int64_t most, const Call& call, const Give& give_piece,
+                 const Reduce& reduce_piece);
 
   // The steps of a piece's way.
-  void give(const Piece& piece, TensorView values, Given given, const Call& call) const;
+  void give(const Piece& piece, ConstTensorView values, Given given, const Call& call) const;
+  void give_all(const Piece& piece, std::span<const ConstTensorView> of_piece, Given given,
+                const Call& call) const;
   void await(const Piece& piece, const Call& call) const;
   void reduce(const Piece& piece, TensorView values, ReduceOp op, std::byte* result) const;
   void consumed(const Piece& piece) const;

@@ -3,7 +3,9 @@
 #include "tensor/cpu/aligned_buffer.h"
 #include "tensor/cpu/cpu_kernels.h"
 #include "tensor/cpu/dropout.h"
+#include "tensor/cpu/interleaved_sum.h"
 #include "tensor/cpu/vector_math.h"
+#include "tensor/portable_math.h"
 
 namespace redspine {
 namespace {
@@ -17,13 +19,9 @@ float max_of(const float* x, std::int64_t count) {
 
 // x = exp((x - max) * scale); returns the sum. A NaN that max_of passed over arrives here.
 float exp_and_sum(float* x, std::int64_t count, float max, float scale) {
-  float sum = 0.0F;
-#pragma omp simd reduction(+ : sum)
-  for (std::int64_t i = 0; i < count; ++i) {
-    x[i] = vector_exp((x[i] - max) * scale);
-    sum += x[i];
-  }
-  return sum;
+#pragma omp simd
+  for (std::int64_t i = 0; i < count; ++i) x[i] = vector_exp((x[i] - max) * scale);
+  return interleaved_sum(count, [=](std::int64_t i) { return x[i]; });
 }
 
 void multiply(float* x, std::int64_t count, float factor) {
@@ -121,7 +119,8 @@ void attend(const Attention& op, const QueryBlock& block, const Workspace& works
   float* log_sum_exp = op.log_sum_exp_BhT.data<float>() + heads.statistics(sample, head) + first;
   for (std::int64_t r = 0; r < num_queries; ++r) {
     multiply(context.row(r), context.cols, 1.0F / softmax.sum[r]);
-    log_sum_exp[r] = softmax.max[r] * softmax.scale + std::log(softmax.sum[r]);
+    log_sum_exp[r] = softmax.max[r] * softmax.scale +
+                     static_cast<float>(portable::log(static_cast<double>(softmax.sum[r])));
   }
 }
 

@@ -18,7 +18,7 @@ void CpuKernels::run(const Embedding& op) const {
     if (row >= 0 && row < num_rows) {
       std::copy_n(weight + row * cols, cols, out_row);
     } else {
-      std::fill_n(out_row, cols, 0.0F);
+      std::fill_n(out_row, cols, -0.0F);  // x + -0 is x, also where x is -0
     }
     if (position == nullptr) return;
     const float* position_row = position + n % length * cols;

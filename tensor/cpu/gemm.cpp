@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <span>
+#include <vector>
 
 #include "tensor/cpu/aligned_buffer.h"
 #include "tensor/cpu/gemm_tile.h"
@@ -74,27 +76,121 @@ void pack_block(float* to, const GemmOperand& from, Span span, Span inner) {
   }
 }
 
+// A block of the inner dim, and what becomes of its product: sums that lie somewhere are added to it,
+// and it is stored. Places are those of a stack; the first of them is the output.
+struct InnerBlock {
+  Span inner;
+  int place;       // of the sum that the block belongs to
+  bool adds_place; // what lies there already; not of the first block of a sum
+  int num_merges;  // so many sums beneath, one after another, the result taking the lowest place
+};
+
+std::vector<InnerBlock> inner_blocks(const Gemm& gemm) {
+  std::vector<InnerBlock> blocks;
+  int place = 0;
+  bool adds_place = gemm.update == Update::accumulate;
+  const auto add_part = [&](Span part) {
+    const std::int64_t length = block_length(part.size(), kMaxInner, 1);
+    for (std::int64_t k = part.begin; k < part.end; k += length) {
+      blocks.push_back({{k, std::min(k + length, part.end)}, place, adds_place, 0});
+      adds_place = true;
+    }
+  };
+  if (gemm.order == nullptr) {
+    add_part({0, gemm.k});
+    return blocks;
+  }
+  for (const InnerPart& part : gemm.order->parts) {
+    add_part({part.begin, part.end});
+    if (!part.ends_leaf) continue;
+    blocks.back().num_merges = part.num_merges;
+    place += 1 - part.num_merges;
+    adds_place = false;
+  }
+  return blocks;
+}
+
+// Where the sums of a thread's part of the output lie. Those that do not stay go to memory of the
+// thread, which has room for a block of columns.
+class Places {
+ public:
+  Places(const Gemm& gemm, Span rows) : gemm_(gemm), first_row_(rows.begin), num_rows_(rows.size()) {
+    if (gemm.order == nullptr) return;
+    const auto num_inner_sums =
+        static_cast<std::size_t>(std::max(gemm.order->depth - gemm.order->num_sums, 0));
+    thread_local std::vector<AlignedBuffer> buffers;
+    thread_local std::int64_t num_buffer_rows = 0;
+    if (num_rows_ > num_buffer_rows) {
+      buffers.clear();
+      num_buffer_rows = num_rows_;
+    }
+    while (buffers.size() < num_inner_sums) buffers.emplace_back(num_buffer_rows * kMaxCols);
+    buffers_ = buffers.data();
+  }
+
+  struct Place {
+    float* tile;
+    std::int64_t stride;
+  };
+  // A tile of the sum at `place`; `first_col` is that of the present block of columns.
+  Place at(int place, std::int64_t row, std::int64_t col, std::int64_t first_col) const {
+    const int num_sums = gemm_.order == nullptr ? 1 : gemm_.order->num_sums;
+    if (place < num_sums) {
+      return {gemm_.out + (place * gemm_.m + row) * gemm_.out_stride + col, gemm_.out_stride};
+    }
+    return {buffers_[place - num_sums].data() + (row - first_row_) * kMaxCols + col - first_col,
+            kMaxCols};
+  }
+
+ private:
+  const Gemm& gemm_;
+  std::int64_t first_row_;
+  std::int64_t num_rows_;
+  AlignedBuffer* buffers_ = nullptr;
+};
+
 // The tiles of one block of the output, for one block of the inner dim.
-void multiply_block(const Gemm& gemm, const PackedBlocks& packed, Span rows, Span cols,
-                    Span inner) {
-  const bool is_first = inner.begin == 0;
+void multiply_block(const Gemm& gemm, const PackedBlocks& packed, const Places& places, Span rows,
+                    Span cols, const InnerBlock& block) {
+  const Span inner = block.inner;
   const bool is_last = inner.end == gemm.k;
-  const Update update = is_first ? gemm.update : Update::accumulate;
   for (std::int64_t col = cols.begin; col < cols.end; col += kTileCols) {
     const float* b = packed.b.data() + (col - cols.begin) * inner.size();
-    const float* bias = is_first && gemm.bias != nullptr ? gemm.bias + col : nullptr;
     for (std::int64_t row = rows.begin; row < rows.end; row += kTileRows) {
       const float* a = packed.a.data() + (row - rows.begin) * inner.size();
       const GemmTile tile{.row = row,
                           .col = col,
                           .num_rows = std::min<std::int64_t>(kTileRows, rows.end - row),
                           .num_cols = std::min<std::int64_t>(kTileCols, cols.end - col)};
-      float* out = gemm.out + row * gemm.out_stride + col;
-      const TileSum sum(a, b, inner.size());
-      if (tile.num_rows == kTileRows && tile.num_cols == kTileCols) {
-        sum.store(out, gemm.out_stride, update, bias);
+      const bool is_whole = tile.num_rows == kTileRows && tile.num_cols == kTileCols;
+      TileSum sum(a, b, inner.size());
+      if (gemm.bias != nullptr && inner.begin == 0) {
+        if (is_whole) {
+          sum.add_row(gemm.bias + col);
+        } else {
+          PartialTile bias;
+          bias.read(gemm.bias + col, 0, {row, col, 1, tile.num_cols});
+          sum.add_row(bias.all);
+        }
+      }
+      for (int p = block.place - (block.adds_place ? 0 : 1); p >= block.place - block.num_merges;
+           --p) {
+        const auto [from, stride] = places.at(p, row, col, cols.begin);
+        if (is_whole) {
+          sum.add(from, stride);
+        } else {
+          PartialTile there;
+          there.read(from, stride, tile);
+          sum.add(there.all, kTileCols);
+        }
+      }
+      const auto [to, stride] = places.at(block.place - block.num_merges, row, col, cols.begin);
+      if (is_whole) {
+        sum.store(to, stride);
       } else {
-        sum.store_part(out, gemm.out_stride, tile, update, bias);
+        PartialTile result;
+        sum.store(result.all, kTileCols);
+        result.write(to, stride, tile);
       }
       if (is_last && gemm.epilogue != nullptr) gemm.epilogue->finish(tile);
     }
@@ -102,20 +198,20 @@ void multiply_block(const Gemm& gemm, const PackedBlocks& packed, Span rows, Spa
 }
 
 // One thread's rectangle of the output.
-void multiply_part(const Gemm& gemm, Span all_rows, Span all_cols) {
+void multiply_part(const Gemm& gemm, std::span<const InnerBlock> blocks, Span all_rows,
+                   Span all_cols) {
   thread_local const PackedBlocks packed;
-  const std::int64_t num_inner = block_length(gemm.k, kMaxInner, 1);
+  const Places places(gemm, all_rows);
   const std::int64_t num_rows = block_length(all_rows.size(), kMaxRows, kTileRows);
   const std::int64_t num_cols = block_length(all_cols.size(), kMaxCols, kTileCols);
   for (std::int64_t col = all_cols.begin; col < all_cols.end; col += num_cols) {
     const Span cols{col, std::min(col + num_cols, all_cols.end)};
-    for (std::int64_t k = 0; k < gemm.k; k += num_inner) {
-      const Span inner{k, std::min(k + num_inner, gemm.k)};
-      pack_block<kTileCols>(packed.b.data(), gemm.b, cols, inner);
+    for (const InnerBlock& block : blocks) {
+      pack_block<kTileCols>(packed.b.data(), gemm.b, cols, block.inner);
       for (std::int64_t row = all_rows.begin; row < all_rows.end; row += num_rows) {
         const Span rows{row, std::min(row + num_rows, all_rows.end)};
-        pack_block<kTileRows>(packed.a.data(), gemm.a, rows, inner);
-        multiply_block(gemm, packed, rows, cols, inner);
+        pack_block<kTileRows>(packed.a.data(), gemm.a, rows, block.inner);
+        multiply_block(gemm, packed, places, rows, cols, block);
       }
     }
   }
@@ -166,13 +262,14 @@ void multiply(const Gemm& gemm) {
     fill_empty(gemm);
     return;
   }
+  const std::vector<InnerBlock> blocks = inner_blocks(gemm);
 #pragma omp parallel if (gemm.m * gemm.n * gemm.k > kMinParallelWork)
   {
     const std::int64_t num_threads = omp_get_num_threads();
     const std::int64_t thread = omp_get_thread_num();
     const std::int64_t row_pieces = num_row_pieces(gemm, num_threads);
     const std::int64_t col_pieces = num_threads / row_pieces;
-    multiply_part(gemm, piece(gemm.m, row_pieces, thread / col_pieces, kTileRows),
+    multiply_part(gemm, blocks, piece(gemm.m, row_pieces, thread / col_pieces, kTileRows),
                   piece(gemm.n, col_pieces, thread % col_pieces, kTileCols));
   }
 }

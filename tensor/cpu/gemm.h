@@ -2,8 +2,8 @@
 // into blocks for the caches, and a tile of the output stays in registers for a whole block of the
 // inner dim (Goto and van de Geijn, "Anatomy of High-Performance Matrix Multiplication", 2008).
 //
-// Every element is summed in an order that depends on the inner dim alone, not on the number of
-// threads. Internal to tensor/cpu; local; the OpenMP team of the calling thread shares the output.
+// Every element is summed in an order that depends on the inner dim alone, or is given, and not on
+// the number of threads. Internal to tensor/cpu; local; the OpenMP team of the calling thread shares the output.
 #pragma once
 
 #include <cstdint>
@@ -47,9 +47,12 @@ struct Gemm {
   Update update = Update::write;
   const float* bias = nullptr;             // [n], added to each row, or null
   const GemmEpilogue* epilogue = nullptr;  // null for none
+  const InnerOrder* order = nullptr;  // the order of the sums; null: the inner dim as one piece
 };
 
-/// out = A B^T (+ bias) (+ out), by the calling thread's OpenMP team.
+/// out = A B^T (+ bias) (+ out), by the calling thread's OpenMP team. With an order whose `num_sums`
+/// is more than 1, `out` is so many matrices, m rows after one another; it knows no bias, epilogue or
+/// accumulation then.
 void multiply(const Gemm& gemm);
 
 }  // namespace redspine

@@ -5,35 +5,18 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
-#include <experimental/simd>
 
 #include "tensor/cpu/gemm.h"
+#include "tensor/cpu/vector.h"
 #include "tensor/transpose_square.h"
 
 namespace redspine {
-
-inline constexpr int kVectorFloats =
-    static_cast<int>(std::experimental::native_simd<float>::size());
 
 /// A tile of the output: as many accumulators as registers allow, beside one row of B and one
 /// broadcast element of A (24 + 3 + 1 of 32 registers of 512 bits, 12 + 3 + 1 of 16 of 256).
 inline constexpr int kTileVectors = 3;
 inline constexpr int kTileRows = kVectorFloats >= 16 ? 8 : 4;
 inline constexpr int kTileCols = kTileVectors * kVectorFloats;
-
-typedef float Vector __attribute__((vector_size(kVectorFloats * sizeof(float))));  // NOLINT
-
-/// From and to any address.
-template <class V = Vector>
-[[gnu::always_inline]] inline V load(const float* from) {
-  V vector;
-  std::memcpy(&vector, from, sizeof(V));
-  return vector;
-}
-template <class V>
-[[gnu::always_inline]] inline void store(float* to, V vector) {
-  std::memcpy(to, &vector, sizeof(V));
-}
 
 /// A panel of an operand whose inner stride is 1: to[k * width + i] = element (i, k).
 template <int width>
@@ -82,37 +65,56 @@ struct TileSum {
       for (int r = 0; r < kTileRows; ++r) {
         const float element = a[k * kTileRows + r];
 #pragma GCC unroll 4
-        for (int v = 0; v < kTileVectors; ++v) sums[r][v] += element * b_row[v];
+        for (int v = 0; v < kTileVectors; ++v) sums[r][v] = fused(element, b_row[v], sums[r][v]);
       }
     }
   }
 
-  /// out = or += the sums (+ bias), for a whole tile.
-  [[gnu::always_inline]] void store(float* out, std::int64_t stride, Update update,
-                                    const float* bias) const {
+  /// sums += a row, for all rows of a tile.
+  [[gnu::always_inline]] void add_row(const float* row) {
+#pragma GCC unroll 16
+    for (std::int64_t r = 0; r < kTileRows; ++r) {
+#pragma GCC unroll 4
+      for (std::int64_t v = 0; v < kTileVectors; ++v) sums[r][v] += load(row + v * kVectorFloats);
+    }
+  }
+
+  /// sums += what lies there, of a whole tile.
+  [[gnu::always_inline]] void add(const float* from, std::int64_t stride) {
 #pragma GCC unroll 16
     for (std::int64_t r = 0; r < kTileRows; ++r) {
 #pragma GCC unroll 4
       for (std::int64_t v = 0; v < kTileVectors; ++v) {
-        float* to = out + r * stride + v * kVectorFloats;
-        Vector value = sums[r][v];
-        if (bias != nullptr) value += load(bias + v * kVectorFloats);
-        redspine::store(to, update == Update::accumulate ? load(to) + value : value);
+        sums[r][v] += load(from + r * stride + v * kVectorFloats);
       }
     }
   }
 
-  /// The same for the first rows and columns of a tile.
-  void store_part(float* out, std::int64_t stride, const GemmTile& tile, Update update,
-                  const float* bias) const {
-    alignas(64) float all[kTileRows * kTileCols];
-    store(all, kTileCols, Update::write, nullptr);
-    for (std::int64_t r = 0; r < tile.num_rows; ++r) {
-      for (std::int64_t c = 0; c < tile.num_cols; ++c) {
-        const float value = all[r * kTileCols + c] + (bias == nullptr ? 0.0F : bias[c]);
-        float& to = out[r * stride + c];
-        to = update == Update::accumulate ? to + value : value;
+  [[gnu::always_inline]] void store(float* out, std::int64_t stride) const {
+#pragma GCC unroll 16
+    for (std::int64_t r = 0; r < kTileRows; ++r) {
+#pragma GCC unroll 4
+      for (std::int64_t v = 0; v < kTileVectors; ++v) {
+        redspine::store(out + r * stride + v * kVectorFloats, sums[r][v]);
       }
+    }
+  }
+};
+
+/// The first rows and columns of a tile, as a whole one; what lies beyond is zero.
+struct PartialTile {
+  alignas(64) float all[kTileRows * kTileCols] = {};
+
+  void read(const float* from, std::int64_t stride, const GemmTile& tile) {
+    for (std::int64_t r = 0; r < tile.num_rows; ++r) {
+      std::memcpy(all + r * kTileCols, from + r * stride,
+                  static_cast<std::size_t>(tile.num_cols) * sizeof(float));
+    }
+  }
+  void write(float* to, std::int64_t stride, const GemmTile& tile) const {
+    for (std::int64_t r = 0; r < tile.num_rows; ++r) {
+      std::memcpy(to + r * stride, all + r * kTileCols,
+                  static_cast<std::size_t>(tile.num_cols) * sizeof(float));
     }
   }
 };

@@ -2,6 +2,7 @@
 
 #include "tensor/cpu/column_sums.h"
 #include "tensor/cpu/cpu_kernels.h"
+#include "tensor/cpu/interleaved_sum.h"
 #include "tensor/cpu/norm_input.h"
 #include "tensor/cpu/parallel_for.h"
 
@@ -16,14 +17,11 @@ struct Moments {
 // Two passes over a row that the first one has brought into the cache: the variance of differences
 // from the mean does not cancel as mean(x^2) - mean^2 would.
 Moments moments_of(const float* x, std::int64_t cols, float epsilon) {
-  float sum = 0;
-#pragma omp simd reduction(+ : sum)
-  for (std::int64_t c = 0; c < cols; ++c) sum += x[c];
-  const float mean = sum / static_cast<float>(cols);
-  float squares = 0;
-#pragma omp simd reduction(+ : squares)
-  for (std::int64_t c = 0; c < cols; ++c) squares += (x[c] - mean) * (x[c] - mean);
-  return {mean, 1.0F / std::sqrt(squares / static_cast<float>(cols) + epsilon)};
+  const auto count = static_cast<float>(cols);
+  const float mean = interleaved_sum(cols, [=](std::int64_t c) { return x[c]; }) / count;
+  const float squares = interleaved_sum(
+      cols, [=](std::int64_t c) { return (x[c] - mean) * (x[c] - mean); });
+  return {mean, 1.0F / std::sqrt(squares / count + epsilon)};
 }
 
 // `x` are the rows of op.x, there already or made as they are asked for.
@@ -86,30 +84,25 @@ void CpuKernels::run(const LayerNormBackward& op) const {
     float* dx_row = dx + row * cols;
     const float m = mean[row];
     const float r = rstd[row];
-    float sum_g = 0;
-    float sum_gn = 0;
-#pragma omp simd reduction(+ : sum_g, sum_gn)
-    for (std::int64_t c = 0; c < cols; ++c) {
-      const float n = (x_row[c] - m) * r;
-      const float g = dout_row[c] * weight[c];
-      sum_g += g;
-      sum_gn += g * n;
-      dweight[c] += dout_row[c] * n;
-    }
-    const float mean_g = sum_g / static_cast<float>(cols);
-    const float mean_gn = sum_gn / static_cast<float>(cols);
+    const auto count = static_cast<float>(cols);
+    const auto g = [=](std::int64_t c) { return dout_row[c] * weight[c]; };
+    const float mean_g = interleaved_sum(cols, g) / count;
+    const float mean_gn =
+        interleaved_sum(cols, [=](std::int64_t c) { return g(c) * ((x_row[c] - m) * r); }) / count;
+#pragma omp simd
+    for (std::int64_t c = 0; c < cols; ++c) dweight[c] += dout_row[c] * ((x_row[c] - m) * r);
 #pragma omp simd
     for (std::int64_t c = 0; c < cols; ++c) {
       const float n = (x_row[c] - m) * r;
-      dx_row[c] += r * (dout_row[c] * weight[c] - mean_g - n * mean_gn);
+      dx_row[c] += r * (g(c) - mean_g - n * mean_gn);
     }
   };
 
-  add_column_sums(op.dweight.data<float>(), rows, cols,
+  add_column_sums(op.dweight.data<float>(), rows, cols, sample_rows_of(op.x),
                   [=](std::int64_t begin, std::int64_t end, float* dweight) {
                     for (std::int64_t row = begin; row < end; ++row) row_backward(row, dweight);
                   });
-  if (op.dbias.count() != 0) add_columns(op.dbias, op.dout);
+  if (op.dbias.count() != 0) add_columns(op.dbias, op.dout, sample_rows_of(op.x));
 }
 
 }  // namespace redspine

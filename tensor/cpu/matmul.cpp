@@ -92,8 +92,30 @@ void multiply_gelu_backward(const MatmulGeluBackward& op) {
 void CpuKernels::run(const Matmul& op) const {
   Gemm gemm =
       product(op.out, op.a, op.transpose_b == Transpose::yes ? rows_of(op.b) : columns_of(op.b));
+  gemm.m = op.a.rows();
   gemm.bias = data_or_null(op.bias);
+  gemm.order = op.order;
   multiply(gemm);
+}
+
+void CpuKernels::run(const AddBias& op) const {
+  const std::int64_t cols = op.x.cols();
+  float* x = op.x.data<float>();
+  const float* bias = op.bias.data<float>();
+  for_each_row(op.x.rows(), cols, [=](std::int64_t row) {
+    float* x_row = x + row * cols;
+#pragma omp simd
+    for (std::int64_t c = 0; c < cols; ++c) x_row[c] += bias[c];
+  });
+}
+
+void CpuKernels::run(const Accumulate& op) const {
+  float* sum = op.sum.data<float>();
+  const float* x = op.x.data<float>();
+  for_each_block(op.sum.count(), [=](std::int64_t begin, std::int64_t end) {
+#pragma omp simd
+    for (std::int64_t i = begin; i < end; ++i) sum[i] += x[i];
+  });
 }
 
 void CpuKernels::run(const MatmulGelu& op) const {
@@ -105,15 +127,26 @@ void CpuKernels::run(const MatmulGeluBackward& op) const {
 }
 
 void CpuKernels::run(const WeightGradient& op) const {
-  multiply({.out = op.dweight.data<float>(),
+  const std::int64_t num_rows = op.dy.rows();
+  const std::int64_t sample_rows = op.sample_rows == 0 ? num_rows : op.sample_rows;
+  Gemm gemm{.out = op.dweight.data<float>(),
             .out_stride = op.dweight.cols(),
             .m = op.dweight.rows(),
             .n = op.dweight.cols(),
-            .k = op.dy.rows(),
+            .k = num_rows,
             .a = columns_of(op.dy),
             .b = columns_of(op.x),
-            .update = op.update});
-  if (op.dbias.count() != 0) add_columns(op.dbias, op.dy);
+            .update = op.update};
+  // One sum, whose blocks end with the samples.
+  InnerOrder samples{.parts = {}, .num_sums = 1, .depth = 1};
+  if (sample_rows < num_rows) {
+    for (std::int64_t row = 0; row < num_rows; row += sample_rows) {
+      samples.parts.push_back({row, row + sample_rows, row + sample_rows == num_rows, 0});
+    }
+    gemm.order = &samples;
+  }
+  multiply(gemm);
+  if (op.dbias.count() != 0) add_columns(op.dbias, op.dy, sample_rows);
 }
 
 }  // namespace redspine

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <memory>
 
+#include "tensor/view.h"
+
 namespace redspine {
 
 /// Elements that one piece of work should at least have.
@@ -33,12 +35,16 @@ void for_each_row(std::int64_t rows, std::int64_t cols, Body body) {
 }
 
 /// out[c] += the sum over rows of what body(begin, end, partial) adds to partial[c] for the rows
-/// [begin, end): rows ascend within blocks of kBlockRows, and then the blocks ascend. `body` may
-/// also do anything else that concerns its rows alone.
+/// [begin, end): rows ascend within blocks, and then the blocks ascend. A block has kBlockRows, or
+/// what is left of a sample's `sample_rows`. `body` may also do anything else that concerns its rows
+/// alone.
 template <class Body>
-void add_column_sums(float* out, std::int64_t rows, std::int64_t cols, Body body) {
-  constexpr std::int64_t kTileCols = 256;
-  const std::int64_t num_blocks = (rows + kBlockRows - 1) / kBlockRows;
+void add_column_sums(float* out, std::int64_t rows, std::int64_t cols, std::int64_t sample_rows,
+                     Body body) {
+  constexpr std::int64_t kColumns = 256;
+  if (rows == 0) return;
+  const std::int64_t blocks_per_sample = (sample_rows + kBlockRows - 1) / kBlockRows;
+  const std::int64_t num_blocks = rows / sample_rows * blocks_per_sample;
   const auto partials =
       std::make_unique_for_overwrite<float[]>(static_cast<std::size_t>(num_blocks * cols));
 #pragma omp parallel if (rows * cols > kBlockElements)
@@ -47,11 +53,13 @@ void add_column_sums(float* out, std::int64_t rows, std::int64_t cols, Body body
     for (std::int64_t block = 0; block < num_blocks; ++block) {
       float* partial = partials.get() + block * cols;
       std::fill_n(partial, cols, 0.0F);
-      body(block * kBlockRows, std::min((block + 1) * kBlockRows, rows), partial);
+      const std::int64_t sample = block / blocks_per_sample * sample_rows;
+      const std::int64_t begin = sample + block % blocks_per_sample * kBlockRows;
+      body(begin, std::min(begin + kBlockRows, sample + sample_rows), partial);
     }
 #pragma omp for schedule(static)
-    for (std::int64_t begin = 0; begin < cols; begin += kTileCols) {
-      const std::int64_t end = std::min(begin + kTileCols, cols);
+    for (std::int64_t begin = 0; begin < cols; begin += kColumns) {
+      const std::int64_t end = std::min(begin + kColumns, cols);
       for (std::int64_t block = 0; block < num_blocks; ++block) {
         const float* partial = partials.get() + block * cols;
 #pragma omp simd
@@ -59,6 +67,11 @@ void add_column_sums(float* out, std::int64_t rows, std::int64_t cols, Body body
       }
     }
   }
+}
+
+/// The rows of a sample of [B, T, columns], or all rows of a matrix.
+inline std::int64_t sample_rows_of(ConstTensorView x) {
+  return x.shape().rank() == 3 ? x.dim(1) : x.rows();
 }
 
 /// The sum of body(begin, end) over blocks of [0, count), in f64 and in the order of the blocks.

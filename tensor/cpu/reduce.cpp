@@ -1,7 +1,33 @@
+#include <algorithm>
+
 #include "tensor/cpu/cpu_kernels.h"
 #include "tensor/cpu/parallel_for.h"
+#include "tensor/exact_sum.h"
 
 namespace redspine {
+namespace {
+
+// The squares of a piece of a row, in eight partial sums taken in turn.
+double squares_of(const float* x, std::int64_t count) {
+  constexpr std::int64_t kPartials = 8;
+  double partials[kPartials] = {};
+  std::int64_t begin = 0;
+  for (; begin + kPartials <= count; begin += kPartials) {
+#pragma omp simd
+    for (std::int64_t i = 0; i < kPartials; ++i) {
+      const auto value = static_cast<double>(x[begin + i]);
+      partials[i] += value * value;
+    }
+  }
+  for (std::int64_t i = begin; i < count; ++i) {
+    const auto value = static_cast<double>(x[i]);
+    partials[i - begin] += value * value;
+  }
+  return ((partials[0] + partials[4]) + (partials[2] + partials[6])) +
+         ((partials[1] + partials[5]) + (partials[3] + partials[7]));
+}
+
+}  // namespace
 
 void CpuKernels::run(const SumOfSquares& op) const {
   for (const ConstTensorView& part : op.parts) {
@@ -18,6 +44,33 @@ void CpuKernels::run(const SumOfSquares& op) const {
           return sum;
         });
   }
+}
+
+void CpuKernels::run(const ExactSumOfSquares& op) const {
+  auto* values = op.sum.data<std::int64_t>();
+  ExactSum total(std::span<const std::int64_t, ExactSum::kNumValues>(values, ExactSum::kNumValues));
+  for (const SquaresPart& part : op.parts) {
+    const float* x = part.x.data<float>();
+    const std::int64_t rows = part.x.rows();
+    const std::int64_t cols = part.x.cols();
+#pragma omp parallel if (rows * cols > kBlockElements)
+    {
+      ExactSum sum;
+#pragma omp for schedule(static) nowait
+      for (std::int64_t row = 0; row < rows; ++row) {
+        std::int64_t begin = 0;
+        for (const std::int64_t end : part.col_ends) {
+          sum.add(squares_of(x + row * cols + begin, end - begin));
+          begin = end;
+        }
+      }
+      sum.normalise();
+#pragma omp critical(exact_sum_of_squares)
+      total += sum;
+    }
+    total.normalise();
+  }
+  std::copy(total.values().begin(), total.values().end(), values);
 }
 
 }  // namespace redspine

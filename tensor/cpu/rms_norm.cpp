@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "tensor/cpu/cpu_kernels.h"
+#include "tensor/cpu/interleaved_sum.h"
 #include "tensor/cpu/norm_input.h"
 #include "tensor/cpu/parallel_for.h"
 
@@ -18,9 +19,8 @@ void normalise(const RmsNorm& op, const InputRows& x) {
   for_each_row(op.x.rows(), cols, [=](std::int64_t row) {
     const float* x_row = x.row(row);
     float* out_row = out + row * cols;
-    float squares = 0;
-#pragma omp simd reduction(+ : squares)
-    for (std::int64_t c = 0; c < cols; ++c) squares += x_row[c] * x_row[c];
+    const float squares =
+        interleaved_sum(cols, [=](std::int64_t c) { return x_row[c] * x_row[c]; });
     const float r = 1.0F / std::sqrt(squares / static_cast<float>(cols) + epsilon);
     rstd[row] = r;
 #pragma omp simd
@@ -53,21 +53,19 @@ void CpuKernels::run(const RmsNormBackward& op) const {
     const float* x_row = x + row * cols;
     float* dx_row = dx + row * cols;
     const float r = rstd[row];
-    float sum_gn = 0;
-#pragma omp simd reduction(+ : sum_gn)
-    for (std::int64_t c = 0; c < cols; ++c) {
-      const float dout_n = dout_row[c] * (x_row[c] * r);
-      sum_gn += dout_n * weight[c];
-      dweight[c] += dout_n;
-    }
+    const auto dout_n = [=](std::int64_t c) { return dout_row[c] * (x_row[c] * r); };
+    const float sum_gn =
+        interleaved_sum(cols, [=](std::int64_t c) { return dout_n(c) * weight[c]; });
     const float mean_gn = sum_gn / static_cast<float>(cols);
+#pragma omp simd
+    for (std::int64_t c = 0; c < cols; ++c) dweight[c] += dout_n(c);
 #pragma omp simd
     for (std::int64_t c = 0; c < cols; ++c) {
       dx_row[c] += r * (dout_row[c] * weight[c] - x_row[c] * r * mean_gn);
     }
   };
 
-  add_column_sums(op.dweight.data<float>(), op.x.rows(), cols,
+  add_column_sums(op.dweight.data<float>(), op.x.rows(), cols, sample_rows_of(op.x),
                   [=](std::int64_t begin, std::int64_t end, float* dweight) {
                     for (std::int64_t row = begin; row < end; ++row) row_backward(row, dweight);
                   });

@@ -84,7 +84,7 @@ struct SmallGemm {
       for (int r = 0; r < tile_rows; ++r) {
         const float element = a[r * stride];
 #pragma GCC unroll 4
-        for (int v = 0; v < vectors; ++v) sums[r][v] += element * b_row[v];
+        for (int v = 0; v < vectors; ++v) sums[r][v] = fused(element, b_row[v], sums[r][v]);
       }
       a += inner_stride;
       b += kCols;

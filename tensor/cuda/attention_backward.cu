@@ -3,6 +3,7 @@
 // per tile of keys. Both compute the scores again.
 #include "tensor/cuda/attention.h"
 #include "tensor/cuda/cuda_kernels.h"
+#include "tensor/cuda/exact_mode.h"
 
 namespace redspine::cuda {
 namespace {
@@ -194,6 +195,7 @@ __global__ void __launch_bounds__(kAttentionThreads, 1)
 }  // namespace
 
 void CudaKernels::run(const AttentionBackward& op) const {
+  reject_order("AttentionBackward", op.order != nullptr);
   if (op.qkv.count() == 0) return;
   if (fused_attention_ != nullptr && fused_attention_->run(op)) return;
   auto* dot_context = scratch_.elements<float>(op.log_sum_exp_BhT.count());

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "tensor/cuda/cuda_kernels.h"
+#include "tensor/cuda/exact_mode.h"
 #include "tensor/cuda/elementwise.h"
 #include "tensor/cuda/reduce.h"
 
@@ -126,6 +127,7 @@ void CudaKernels::run(const RowMax& op) const {
 }
 
 void CudaKernels::run(const CrossEntropySums& op) const {
+  reject_order("CrossEntropySums", op.order != nullptr);
   if (op.logits.rows() == 0) return;
   const Softmax softmax{elements<float>(op.max), elements<std::int32_t>(op.targets),
                         op.logits.rows(), op.logits.cols(), op.first_column};

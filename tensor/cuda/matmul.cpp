@@ -3,6 +3,7 @@
 #include "tensor/cuda/access.h"
 #include "tensor/cuda/check.h"
 #include "tensor/cuda/cuda_kernels.h"
+#include "tensor/cuda/exact_mode.h"
 #include "tensor/cuda/linear_parts.h"
 
 namespace redspine::cuda {
@@ -80,7 +81,10 @@ bool CudaKernels::multiply_aligned(Product product) const {
   return true;
 }
 
+void CudaKernels::run(const AddBias& op) const { add_bias(stream_, op.x, op.bias); }
+
 void CudaKernels::run(const Matmul& op) const {
+  reject_order("Matmul", op.order != nullptr);
   Product product{.out = op.out, .a = op.a, .b = op.b, .transpose_b = op.transpose_b};
   const bool has_bias = op.bias.count() != 0;
   if (has_bias && op.a.count() != 0 && fits_epilogue(op.out.cols(), op.out, op.bias)) {
@@ -125,6 +129,7 @@ void CudaKernels::run(const MatmulGeluBackward& op) const {
 // The sums of columns are a kernel of their own: the library's would overwrite the gradient instead
 // of adding to it.
 void CudaKernels::run(const WeightGradient& op) const {
+  reject_order("WeightGradient", op.sample_rows != 0);
   multiply({.out = op.dweight,
             .a = op.dy,
             .b = op.x,

@@ -78,7 +78,7 @@ class Golden : public ::testing::TestWithParam<std::string> {
     const auto scale = static_cast<float>(1.0 / static_cast<double>(num_tokens()));
     gpt_.forward_backward(batch_of_step(step), scale, reducer_);
     reducer_.finish();
-    return gpt_.take_loss_sum() / static_cast<double>(num_tokens());
+    return gpt_.take_loss_sum().total() / static_cast<double>(num_tokens());
   }
 
   std::vector<float> download(ConstTensorView view) {

@@ -37,11 +37,11 @@ class GptCase {
   double train() {
     model.forward_backward(batch(), kScale, reducer);
     reducer.finish();
-    return model.take_loss_sum() / kNumTokens;
+    return model.take_loss_sum().total() / kNumTokens;
   }
   double evaluate() {
     model.evaluate(batch());
-    return model.take_loss_sum() / kNumTokens;
+    return model.take_loss_sum().total() / kNumTokens;
   }
 
  private:

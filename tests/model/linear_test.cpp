@@ -47,7 +47,7 @@ class ColumnCase : public Bench {
                                .num_global = kSecond,
                                .local = share(kSecond),
                                .owned = share(kSecond)}},
-                             kIn, bias)) {
+                             kIn, bias, {})) {
     store.allocate(*device);
     x = Tensor(*device, DType::f32, {kRows, kIn});
     dx = Tensor(*device, DType::f32, {kRows, kIn});
@@ -131,7 +131,7 @@ class RowCase : public Bench {
                            .in_features = kIn,
                            .local_in = share(kIn),
                            .initial_std = 0.02F},
-                          bias, world().rank())) {
+                          bias, {.rank = world().rank()})) {
     store.allocate(*device);
     x = Tensor(*device, DType::f32, {kRows, share(kIn).size()});
     dx = Tensor(*device, DType::f32, {kRows, share(kIn).size()});

@@ -31,7 +31,7 @@ class HeadCase : public Bench {
     targets[0] = static_cast<std::int32_t>(config.vocab_size - 1);
     targets_N = to_device(*device, targets, {num_rows});
     store.allocate(*device);
-    head.allocate(num_rows);
+    head.allocate(num_rows, num_rows);
     randomize_parameters(store, *device, 0.4F);
     randomize(replicated_input("x", x, dx), *device, 1.0F);
   }
@@ -59,12 +59,12 @@ void expect_head_gradients(const ModelConfig& config, std::int64_t num_rows) {
        .loss =
            [&] {
              layer.head.forward(layer.x, layer.targets_N);
-             return static_cast<double>(kScale) * layer.head.take_loss_sum();
+             return static_cast<double>(kScale) * layer.head.take_loss_sum().total();
            },
        .compute_gradients =
            [&] {
              layer.head.forward_backward(layer.dx, layer.x, layer.targets_N, kScale);
-             layer.head.take_loss_sum();
+             layer.head.take_loss_sum().total();
            }});
 }
 
@@ -97,7 +97,7 @@ Results results_of_rows(HeadCase& layer, std::int64_t begin, std::int64_t end) {
   layer.head.forward_backward(layer.dx.view().slice(begin, count),
                               layer.x.view().slice(begin, count),
                               layer.targets_N.view().slice(begin, count), kScale);
-  return {.loss_sum = layer.head.take_loss_sum(),
+  return {.loss_sum = layer.head.take_loss_sum().total(),
           .dx = from_device(device, layer.dx.view().slice(begin, count)),
           .dweight = from_device(device, layer.store.gradients())};
 }
@@ -152,24 +152,24 @@ TEST(LmHead, LossIsThatOfTheLogits) {
     if (layer.targets[row] >= 0) expected += std::log(sum) - target;
   }
   layer.head.forward(layer.x, layer.targets_N);
-  EXPECT_NEAR(layer.head.take_loss_sum() / expected, 1.0, 1e-6);
+  EXPECT_NEAR(layer.head.take_loss_sum().total() / expected, 1.0, 1e-6);
 }
 
 TEST(LmHead, LossesAddUpUntilTheyAreTaken) {
   HeadCase layer(layer_config(Family::llama), 8);
   layer.head.forward(layer.x, layer.targets_N);
-  const double once = layer.head.take_loss_sum();
-  EXPECT_EQ(layer.head.take_loss_sum(), 0.0);
+  const double once = layer.head.take_loss_sum().total();
+  EXPECT_EQ(layer.head.take_loss_sum().total(), 0.0);
   layer.head.forward(layer.x, layer.targets_N);
   layer.head.forward_backward(layer.dx, layer.x, layer.targets_N, kScale);
-  EXPECT_NEAR(layer.head.take_loss_sum(), 2.0 * once, 1e-12 * once);
+  EXPECT_NEAR(layer.head.take_loss_sum().total(), 2.0 * once, 1e-12 * once);
 }
 
 TEST(LmHead, RowsWithoutATargetCountNowhere) {
   HeadCase layer(layer_config(Family::llama), 8);
   const Tensor none = to_device(*layer.device, std::vector<std::int32_t>(8, -1), {8});
   layer.head.forward_backward(layer.dx, layer.x, none, kScale);
-  EXPECT_EQ(layer.head.take_loss_sum(), 0.0);
+  EXPECT_EQ(layer.head.take_loss_sum().total(), 0.0);
   for (const float value : from_device(*layer.device, layer.dx)) EXPECT_EQ(value, 0.0F);
   for (const float value : from_device(*layer.device, layer.store.gradients())) {
     EXPECT_EQ(value, 0.0F);

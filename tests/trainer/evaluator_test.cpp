@@ -29,7 +29,7 @@ Sums sums_one_by_one(const Config& config, const ValidationData& data, std::int6
   for (std::int64_t window = 0; window < num_windows; ++window) {
     data.fill(window, 1, tokens, targets);
     model.evaluate(feed.windows(tokens, targets));
-    sums.loss += model.take_loss_sum();
+    sums.loss += model.take_loss_sum().total();
     for (const std::int32_t target : targets) sums.tokens += target >= 0 ? 1 : 0;
   }
   return sums;

@@ -51,7 +51,7 @@ class WrittenOut {
     const double rate =
         config.optimizer.learning_rate * schedule_factor(config.schedule, num_steps);
     optimizer.update(rate, std::min(1.0, config.optimizer.max_gradient_norm / (norm + 1e-6)));
-    return {model.take_loss_sum() / num_tokens, norm, rate};
+    return {model.take_loss_sum().total() / num_tokens, norm, rate};
   }
 
   Config config;

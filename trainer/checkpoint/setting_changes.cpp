@@ -30,6 +30,7 @@ constexpr std::array kRules = {
     Rule{"run.device", Kind::affects, kSameResults},
     Rule{"run.collectives", Kind::affects, kSameResults},
     Rule{"run.precision", Kind::affects, "the rounding of everything that is computed"},
+    Rule{"run.exact", Kind::affects, "the order of every sum: the bits from the next step on"},
     Rule{"run.", Kind::silent, ""},
     Rule{"model.family", Kind::silent, ""},  // its presets are keys of their own
     Rule{"model.rope.", Kind::affects, kOtherFunction},

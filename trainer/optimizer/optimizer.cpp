@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "tensor/ops.h"
+#include "tensor/portable_math.h"
 
 namespace redspine {
 
@@ -52,8 +53,8 @@ void Optimizer::update(double learning_rate, double gradient_scale) {
                           .beta1 = config_.beta1,
                           .beta2 = config_.beta2,
                           .epsilon = config_.epsilon,
-                          .correction1 = 1.0 - std::pow(config_.beta1, t),
-                          .correction2 = 1.0 - std::pow(config_.beta2, t)});
+                          .correction1 = 1.0 - portable::pow(config_.beta1, t),
+                          .correction2 = 1.0 - portable::pow(config_.beta2, t)});
 }
 
 double clip_factor(double norm, double max_norm) {

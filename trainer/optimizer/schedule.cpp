@@ -6,6 +6,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "tensor/portable_math.h"
 #include "tensor/printable.h"
 
 namespace redspine {
@@ -33,7 +34,7 @@ double schedule_factor(const ScheduleConfig& config, std::int64_t step) {
       return 1.0 - (1.0 - min) * progress(step, config.warmup_steps, config.decay_steps);
     case ScheduleKind::cosine: {
       const double p = progress(step, config.warmup_steps, config.decay_steps);
-      return min + (1.0 - min) * 0.5 * (1.0 + std::cos(std::numbers::pi * p));
+      return min + (1.0 - min) * 0.5 * (1.0 + portable::cos(std::numbers::pi * p));
     }
     case ScheduleKind::wsd: {
       const auto length = static_cast<std::int64_t>(

@@ -30,7 +30,7 @@ TEST(GradientReducer, AddsUpOverDataRanksAtTheLastMicroBatchOnly) {
     const TensorView first = gradients.view().slice(0, 8);
     const TensorView second = gradients.view().slice(8, 4);
     GradientReducer reducer(
-        *device, mesh, {{.gradients = first, .shared = {}}, {.gradients = second, .shared = {}}},
+        *device, mesh, {{.gradients = {first}, .shared = {}}, {.gradients = {second}, .shared = {}}},
         3);
     for (int step = 0; step < 2; ++step) {
       const auto mine = static_cast<float>(world().rank() + 1);
@@ -59,8 +59,8 @@ TEST(GradientReducer, ABucketIsAddedUpWhileOthersAreNotYetReady) {
   const ProcessMesh mesh(world(), MeshShape::of(world().size(), 1), *device);
   Tensor gradients(*device, DType::f32, {2});
   GradientReducer reducer(*device, mesh,
-                          {{.gradients = gradients.view().slice(0, 1), .shared = {}},
-                           {.gradients = gradients.view().slice(1, 1), .shared = {}}},
+                          {{.gradients = {gradients.view().slice(0, 1)}, .shared = {}},
+                           {.gradients = {gradients.view().slice(1, 1)}, .shared = {}}},
                           1);
   fill(gradients, 1.0F);
   reducer.ready(1);
@@ -84,7 +84,7 @@ TEST(GradientReducer, AddsUpSharedRowsOverTheTensorAxis) {
     const TensorView alone = gradients.view().slice(0, 2 * kCols);
     const TensorView shared = gradients.view().slice(2 * kCols, 2 * kCols).reshape({2, kCols});
     GradientReducer reducer(*device, mesh,
-                            {{.gradients = gradients,
+                            {{.gradients = {gradients},
                               .shared = {{.gradient = shared,
                                           .rows = {rank, rank + 2},
                                           .num_global_rows = tensor + 1}}}},
