@@ -53,16 +53,16 @@ SelfAttention::Spec SelfAttention::spec(const ModelConfig& config, TensorRank ra
                                         const std::string& name) {
   const HeadPartition heads = local_heads(config, rank);
   const Bias bias = config.bias ? Bias::yes : Bias::no;
-  return {.qkv = column_linear("qkv", qkv_features(config, rank, name), config.hidden_size, bias,
-                               rank),
-          .output = row_linear("attention output",
-                               {.name = name + ".output",
-                                .out_features = config.hidden_size,
-                                .in_features = config.num_heads * config.head_size(),
-                                .local_in = times(heads.query_heads, config.head_size()),
-                                .initial_std = residual_weight_std(config),
-                                .leaves = times(rank.leaves(config.num_heads), config.head_size())},
-                               bias, rank)};
+  return {
+      .qkv = column_linear("qkv", qkv_features(config, rank, name), config.hidden_size, bias, rank),
+      .output = row_linear("attention output",
+                           {.name = name + ".output",
+                            .out_features = config.hidden_size,
+                            .in_features = config.num_heads * config.head_size(),
+                            .local_in = times(heads.query_heads, config.head_size()),
+                            .initial_std = residual_weight_std(config),
+                            .leaves = times(rank.leaves(config.num_heads), config.head_size())},
+                           bias, rank)};
 }
 
 SelfAttention::SelfAttention(ExecutionContext execution, ParameterStore& store,

@@ -22,7 +22,7 @@ class SelfAttention {
   struct Scratch {
     Tensor dqkv;
     Tensor dcontext;
-    Tensor dkv_sums;   // exact mode, where ranks share key/value heads: AttentionBackward::dkv_sums
+    Tensor dkv_sums;  // exact mode, where ranks share key/value heads: AttentionBackward::dkv_sums
     Tensor dkv_2BTK;  // and the sum over ranks of one head
   };
 

@@ -12,15 +12,14 @@ namespace redspine {
 struct ExecutionContext {
   Device& device;
   const ProcessMesh& mesh;
-  DType dtype = DType::f32;  // of activations and of the weights they meet: f32 or bf16
-  int num_leaves = 0;        // exact mode (model/leaf_sums.h), in f32; else 0
+  DType dtype = DType::f32;             // of activations and of the weights they meet: f32 or bf16
+  int num_leaves = 0;                   // exact mode (model/leaf_sums.h), in f32; else 0
   LeafScratch* leaf_scratch = nullptr;  // exact mode; a model sets its own
 
   Communicator& tensor_axis() const { return mesh.along(Axis::tensor); }
   TensorRank tensor_rank() const {
-    return {.num_ranks = tensor_axis().size(),
-            .rank = tensor_axis().rank(),
-            .num_leaves = num_leaves};
+    return {
+        .num_ranks = tensor_axis().size(), .rank = tensor_axis().rank(), .num_leaves = num_leaves};
   }
 };
 

@@ -25,10 +25,9 @@ LeafSums leaf_sums(TensorRank rank, const std::vector<LeafPart>& parts) {
   const SumTree tree(rank.num_leaves, is_empty);
   const Range own = leaves_of(rank.num_leaves, rank.num_ranks, rank.rank);
   const StackSum stack = tree.of_leaves(own);
-  LeafSums sums{.own = {.parts = {},
-                        .num_sums = static_cast<int>(stack.nodes.size()),
-                        .depth = stack.depth},
-                .over_ranks = tree.over_ranks(rank.num_ranks)};
+  LeafSums sums{
+      .own = {.parts = {}, .num_sums = static_cast<int>(stack.nodes.size()), .depth = stack.depth},
+      .over_ranks = tree.over_ranks(rank.num_ranks)};
   std::size_t item = 0;
   for (auto leaf = static_cast<std::size_t>(own.begin); leaf < static_cast<std::size_t>(own.end);
        ++leaf) {

@@ -1,6 +1,6 @@
-// Exact mode: a sum over a dim that the tensor axis splits, in an order that no split enters. The dim
-// is cut into leaves, each of which one rank has whole; leaves meet in a tree (parallel/sum_tree.h).
-// The order is made once for a layer. Local, but for reduce().
+// Exact mode: a sum over a dim that the tensor axis splits, in an order that no split enters. The
+// dim is cut into leaves, each of which one rank has whole; leaves meet in a tree
+// (parallel/sum_tree.h). The order is made once for a layer. Local, but for reduce().
 #pragma once
 
 #include <memory>

@@ -64,8 +64,7 @@ LinearSpec row_linear(std::string product, const InputFeatures& features, Bias b
                                    features.local_in)};
   spec.weight.front().initial_std = features.initial_std;
   if (bias == Bias::yes) {
-    spec.bias = {
-        replicated_parameter(features.name + ".bias", {features.out_features}, rank.rank)};
+    spec.bias = {replicated_parameter(features.name + ".bias", {features.out_features}, rank.rank)};
   }
   if (rank.is_exact()) {
     const LeafPart part{features.leaves, features.local_in};

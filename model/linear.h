@@ -99,8 +99,8 @@ struct InputFeatures {
 LinearSpec row_linear(std::string product, const InputFeatures& features, Bias bias,
                       TensorRank rank);
 
-/// out = the product `product` added up over the tensor axis in the order of `sums`, beneath the work
-/// that `meanwhile()` gives to the compute stream.
+/// out = the product `product` added up over the tensor axis in the order of `sums`, beneath the
+/// work that `meanwhile()` gives to the compute stream.
 template <class Work>
 void multiply_and_reduce_in_order(const ExecutionContext& execution, Matmul product,
                                   const LeafSums& sums, const Work& meanwhile) {

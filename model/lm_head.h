@@ -58,8 +58,8 @@ class LmHead {
   std::int64_t chunk_rows_;
   std::int64_t unit_rows_;  // what is cut into chunks: a batch, or in exact mode a sample
   std::optional<LeafSums> leaf_sums_;  // exact mode: of the columns
-  Tensor logits_;    // [chunk_rows * v]
-  Tensor max_;       // [chunk_rows]
+  Tensor logits_;                      // [chunk_rows * v]
+  Tensor max_;                         // [chunk_rows]
   Tensor sums_;      // [2 * chunk_rows], in exact mode for each of this rank's sums
   Tensor loss_sum_;  // [1] f64, or the values of an ExactSum
 };

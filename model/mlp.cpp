@@ -28,15 +28,16 @@ static_assert(std::ranges::count_if(enum_words<Activation>(), is_gated,
 Mlp::Spec Mlp::spec(const ModelConfig& config, TensorRank rank, const std::string& name) {
   const Range local = rank.share(config.ffn_size);
   const Bias bias = config.bias ? Bias::yes : Bias::no;
-  return {.up = column_linear("up", up_features(config, rank, name), config.hidden_size, bias, rank),
-          .down = row_linear("down",
-                             {.name = name + ".down",
-                              .out_features = config.hidden_size,
-                              .in_features = config.ffn_size,
-                              .local_in = local,
-                              .initial_std = residual_weight_std(config),
-                              .leaves = rank.leaves(config.ffn_size)},
-                             bias, rank)};
+  return {
+      .up = column_linear("up", up_features(config, rank, name), config.hidden_size, bias, rank),
+      .down = row_linear("down",
+                         {.name = name + ".down",
+                          .out_features = config.hidden_size,
+                          .in_features = config.ffn_size,
+                          .local_in = local,
+                          .initial_std = residual_weight_std(config),
+                          .leaves = rank.leaves(config.ffn_size)},
+                         bias, rank)};
 }
 
 Mlp::Mlp(ExecutionContext execution, ParameterStore& store, const ModelConfig& config,

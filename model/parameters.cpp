@@ -158,8 +158,7 @@ void ParameterStore::refresh_working(Device& device) {
 
 std::int64_t ParameterStore::bytes() const {
   const auto of_gradients = gradients_.size() * gradients_.front().view().bytes();
-  return static_cast<std::int64_t>(values_.view().bytes() + of_gradients +
-                                   working_.view().bytes());
+  return static_cast<std::int64_t>(values_.view().bytes() + of_gradients + working_.view().bytes());
 }
 
 std::vector<GradientBucket> ParameterStore::buckets() {

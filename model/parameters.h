@@ -51,7 +51,7 @@ struct ParameterSpec {
   LocalGradient local_gradient = LocalGradient::complete;
   ReadAs read_as = ReadAs::activations;
   std::vector<std::int64_t> leaf_ends = {};  // exact mode: the local columns at which leaves end
-  float initial_std = 0.0F;  // of a normal distribution around initial_mean
+  float initial_std = 0.0F;                  // of a normal distribution around initial_mean
   float initial_mean = 0.0F;
 
   Shape local_shape() const { return global_shape.with(sharded_dim, local.size()); }
@@ -110,10 +110,11 @@ class ParameterStore {
     return specs.empty() ? nullptr : &declare(std::move(specs));
   }
   /// Makes the buffers, zeroed, and sets all views, for activations of `dtype` (f32 or bf16). Once,
-  /// after the last declare(). With several gradient buffers, sums of gradients can be there side by
-  /// side (exact mode).
+  /// after the last declare(). With several gradient buffers, sums of gradients can be there side
+  /// by side (exact mode).
   void allocate(Device& device, DType dtype = DType::f32, int num_gradient_buffers = 1);
-  /// From here on gradients are those of a new sum, in this buffer; what was there no longer counts.
+  /// From here on gradients are those of a new sum, in this buffer; what was there no longer
+  /// counts.
   void zero_gradients(int buffer = 0);
   /// After the gradients of a step, which are in the first buffer.
   void add_second_gradients(Device& device);

@@ -47,7 +47,8 @@ void apply_llama3(std::vector<double>& frequencies, const RopeConfig& config) {
 RopeFrequencies rope_frequencies(const RopeConfig& config, std::int64_t head_size) {
   const double size = static_cast<double>(head_size);
   double theta = config.theta;
-  if (config.scaling == RopeScaling::ntk) theta *= portable::pow(config.factor, size / (size - 2.0));
+  if (config.scaling == RopeScaling::ntk)
+    theta *= portable::pow(config.factor, size / (size - 2.0));
   RopeFrequencies rope{.frequencies = std::vector<double>(static_cast<std::size_t>(head_size / 2)),
                        .amplitude = 1.0};
   for (std::size_t i = 0; i < rope.frequencies.size(); ++i) {

@@ -22,8 +22,8 @@ struct StackSum {
   std::vector<int> places() const;
 };
 
-/// The order of a sum over ranks: how many summands each rank gives, and the program for all of them
-/// in the order of the ranks.
+/// The order of a sum over ranks: how many summands each rank gives, and the program for all of
+/// them in the order of the ranks.
 struct SumOrder {
   std::vector<int> num_summands;  // [rank]
   std::vector<int> num_merges;    // [summand]

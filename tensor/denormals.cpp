@@ -23,9 +23,10 @@ void require_denormals() {
 #pragma omp parallel reduction(+ : num_without)
   num_without += keeps_denormals() ? 0 : 1;
   if (num_without == 0) return;
-  throw Error(fmt::format("{} of {} threads take denormal numbers as zeros (FTZ or DAZ is set), which "
-                          "run.exact does not allow: a library that this process has loaded did it",
-                          num_without, omp_get_max_threads()));
+  throw Error(
+      fmt::format("{} of {} threads take denormal numbers as zeros (FTZ or DAZ is set), which "
+                  "run.exact does not allow: a library that this process has loaded did it",
+                  num_without, omp_get_max_threads()));
 }
 
 }  // namespace redspine

@@ -52,8 +52,8 @@ class ExactSum {
     return *this;
   }
 
-  /// Brings every digit but the last back to [0, 2^32): the sum stays. Afterwards the values of up to
-  /// 2^20 ranks can be added as f64 without rounding.
+  /// Brings every digit but the last back to [0, 2^32): the sum stays. Afterwards the values of up
+  /// to 2^20 ranks can be added as f64 without rounding.
   void normalise() {
     for (std::size_t i = 0; i + 1 < kNumDigits; ++i) {
       const std::int64_t carry = values_[i] >> kDigitBits;

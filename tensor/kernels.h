@@ -35,8 +35,9 @@ enum class Update { write, accumulate };
 struct InnerPart {
   std::int64_t begin;
   std::int64_t end;
-  /// What this piece and those before it, back to the last that ends one, are a leaf of: the leaf is
-  /// pushed on a stack, and the two topmost sums of that are replaced by their sum so many times.
+  /// What this piece and those before it, back to the last that ends one, are a leaf of: the leaf
+  /// is pushed on a stack, and the two topmost sums of that are replaced by their sum so many
+  /// times.
   bool ends_leaf;
   int num_merges;
 };
@@ -57,7 +58,7 @@ struct Matmul {
   ConstTensorView a;  // [M, K]
   ConstTensorView b;  // [K, N], or [N, K] to be transposed
   Transpose transpose_b = Transpose::no;
-  ConstTensorView bias = {};  // [N], added to every row, or empty (count 0) for none
+  ConstTensorView bias = {};          // [N], added to every row, or empty (count 0) for none
   const InnerOrder* order = nullptr;  // exact mode: without a bias
 };
 
@@ -237,8 +238,8 @@ struct Attention {
   DropoutKey dropout;
 };
 
-/// Some of the query heads that share a key and value head, up to `end_head` of this rank: a leaf of
-/// the sums over all of them, in the order of InnerPart.
+/// Some of the query heads that share a key and value head, up to `end_head` of this rank: a leaf
+/// of the sums over all of them, in the order of InnerPart.
 struct HeadGroup {
   std::int64_t end_head;
   int num_merges;
@@ -263,8 +264,8 @@ struct AttentionBackward {
   HeadLayout heads;
   DropoutKey dropout;
   const HeadOrder* order = nullptr;  // exact mode
-  /// Where ranks share key and value heads in exact mode: dK and dV go here instead of to `dqkv`, for
-  /// each kv head all its sums, each [2, B, T, K], dK before dV; written.
+  /// Where ranks share key and value heads in exact mode: dK and dV go here instead of to `dqkv`,
+  /// for each kv head all its sums, each [2, B, T, K], dK before dV; written.
   TensorView dkv_sums = {};
 };
 
@@ -319,11 +320,11 @@ struct RowMax {
 /// sums[1][n] = logit of the target - max where the shard has it, else 0. `max` is over all
 /// shards; `sums` are to be added over them. A target of -1 is ignored (sums[1] = 0).
 struct CrossEntropySums {
-  TensorView sums;            // [2, N], or with an order [num_sums, 2, N]; written
-  ConstTensorView logits;     // [N, v]
-  ConstTensorView max;        // [N]
-  ConstTensorView targets;    // [N] i32
-  std::int64_t first_column;  // global number of logits' first column
+  TensorView sums;                    // [2, N], or with an order [num_sums, 2, N]; written
+  ConstTensorView logits;             // [N, v]
+  ConstTensorView max;                // [N]
+  ConstTensorView targets;            // [N] i32
+  std::int64_t first_column;          // global number of logits' first column
   const InnerOrder* order = nullptr;  // exact mode: of the columns, a part for each leaf
 };
 
@@ -353,12 +354,12 @@ struct SumOfSquares {
 
 /// A matrix, and the columns at which its rows are cut for ExactSumOfSquares.
 struct SquaresPart {
-  ConstTensorView x;                  // [rows, columns] f32
-  std::vector<std::int64_t> col_ends; // ascending, up to the last column
+  ConstTensorView x;                   // [rows, columns] f32
+  std::vector<std::int64_t> col_ends;  // ascending, up to the last column
 };
 
-/// sum += sum of x^2 over all elements x of the parts: each piece of a row by itself in f64 and in one
-/// order, and the pieces without one (ExactSum).
+/// sum += sum of x^2 over all elements x of the parts: each piece of a row by itself in f64 and in
+/// one order, and the pieces without one (ExactSum).
 struct ExactSumOfSquares {
   TensorView sum;  // the i64 values of an ExactSum, accumulated
   std::span<const SquaresPart> parts;

@@ -26,26 +26,16 @@ double polynomial(const double (&coefficients)[n], double x) {
 
 // sin and cos of |r| <= pi / 4, by their series.
 double sin_near_zero(double r) {
-  constexpr double kOver[] = {-1.0 / 6,
-                              1.0 / 120,
-                              -1.0 / 5040,
-                              1.0 / 362880,
-                              -1.0 / 39916800,
-                              1.0 / 6227020800,
-                              -1.0 / 1307674368000,
-                              1.0 / 355687428096000};
+  constexpr double kOver[] = {
+      -1.0 / 6,        1.0 / 120,        -1.0 / 5040,          1.0 / 362880,
+      -1.0 / 39916800, 1.0 / 6227020800, -1.0 / 1307674368000, 1.0 / 355687428096000};
   const double square = r * r;
   return std::fma(r * square, polynomial(kOver, square), r);
 }
 double cos_near_zero(double r) {
-  constexpr double kOver[] = {1.0 / 24,
-                              -1.0 / 720,
-                              1.0 / 40320,
-                              -1.0 / 3628800,
-                              1.0 / 479001600,
-                              -1.0 / 87178291200,
-                              1.0 / 20922789888000,
-                              -1.0 / 6402373705728000};
+  constexpr double kOver[] = {
+      1.0 / 24,        -1.0 / 720,         1.0 / 40320,          -1.0 / 3628800,
+      1.0 / 479001600, -1.0 / 87178291200, 1.0 / 20922789888000, -1.0 / 6402373705728000};
   const double square = r * r;
   // 1 - square / 2 with the rounding error put back.
   const double half = 0.5 * square;
@@ -94,8 +84,7 @@ double log(double x) {
   const double rest = square * polynomial(kOver, square);
   const double half_square = 0.5 * f * f;
   const auto n = static_cast<double>(power);
-  return n * kLog2High -
-         ((half_square - std::fma(s, half_square + rest, n * kLog2Low)) - f);
+  return n * kLog2High - ((half_square - std::fma(s, half_square + rest, n * kLog2Low)) - f);
 }
 
 double exp(double x) {

@@ -67,12 +67,13 @@ void validate_exact_tensor(ConfigProblems& problems, const Config& config) {
   const std::int64_t leaves = config.run.exact_leaves;
   const std::int64_t tensor = config.parallel.tensor;
   if (leaves % tensor == 0) return;
-  problems.add("run.exact_leaves",
-               fmt::format("is {}, which parallel.tensor ({}) does not divide; what fits: a multiple "
-                           "of it, the same for every start of the run, or one of these for "
-                           "parallel.tensor: {}",
-                           leaves, tensor,
-                           fmt::join(common_divisors(leaves, config.model.num_heads), ", ")));
+  problems.add(
+      "run.exact_leaves",
+      fmt::format("is {}, which parallel.tensor ({}) does not divide; what fits: a multiple "
+                  "of it, the same for every start of the run, or one of these for "
+                  "parallel.tensor: {}",
+                  leaves, tensor,
+                  fmt::join(common_divisors(leaves, config.model.num_heads), ", ")));
 }
 
 void validate_exact_lanes(ConfigProblems& problems, const Config& config, int world_size) {
@@ -80,26 +81,28 @@ void validate_exact_lanes(ConfigProblems& problems, const Config& config, int wo
   const std::int64_t global = config.batch.global_batch_size;
   const std::int64_t num_data_ranks = config.num_data_ranks(world_size);
   if (global % lanes != 0) {
-    problems.add("run.exact_lanes",
-                 fmt::format("is {}, which does not divide batch.global_batch_size ({}); what fits: "
-                             "0, which is {}",
-                             lanes, global, default_exact_lanes(global)));
+    problems.add(
+        "run.exact_lanes",
+        fmt::format("is {}, which does not divide batch.global_batch_size ({}); what fits: "
+                    "0, which is {}",
+                    lanes, global, default_exact_lanes(global)));
     return;
   }
   if (lanes % num_data_ranks != 0) {
-    problems.add("run.exact_lanes",
-                 fmt::format("is {}, which {} do not share evenly; what fits: a multiple of {} that "
-                             "divides batch.global_batch_size ({}), the same for every start of the "
-                             "run",
-                             lanes, counted(num_data_ranks, "data rank"), num_data_ranks, global));
+    problems.add(
+        "run.exact_lanes",
+        fmt::format("is {}, which {} do not share evenly; what fits: a multiple of {} that "
+                    "divides batch.global_batch_size ({}), the same for every start of the "
+                    "run",
+                    lanes, counted(num_data_ranks, "data rank"), num_data_ranks, global));
   }
   const std::int64_t per_lane = global / lanes;
   if (per_lane % config.batch.micro_batch_size != 0) {
-    problems.add("batch.micro_batch_size",
-                 fmt::format("is {}, which does not divide the {} of a lane (batch.global_batch_size "
-                             "{} / run.exact_lanes {})",
-                             config.batch.micro_batch_size, counted(per_lane, "sequence"), global,
-                             lanes));
+    problems.add(
+        "batch.micro_batch_size",
+        fmt::format("is {}, which does not divide the {} of a lane (batch.global_batch_size "
+                    "{} / run.exact_lanes {})",
+                    config.batch.micro_batch_size, counted(per_lane, "sequence"), global, lanes));
   }
 }
 

@@ -58,11 +58,10 @@ MemoryPlan plan_memory(const Config& config, const ProcessGroup& world, DeviceKi
   const ProcessMesh mesh(world, config.parallel.mesh(world.size()), device, CollectiveBackend::mpi);
   const MicroBatchShape shape{.num_sequences = config.batch.micro_batch_size,
                               .sequence_length = config.batch.sequence_length};
-  const int num_buffers =
-      config.run.exact ? LaneSums::of(static_cast<int>(config.run.exact_lanes),
-                                      mesh.group(Axis::data))
-                             .num_buffers()
-                       : 1;
+  const int num_buffers = config.run.exact ? LaneSums::of(static_cast<int>(config.run.exact_lanes),
+                                                          mesh.group(Axis::data))
+                                                 .num_buffers()
+                                           : 1;
   Gpt model(config.model, shape, config.run.seed,
             {device, mesh, dtype_of(config.run.precision), config.num_leaves()},
             InitialWeights::zero, num_buffers);

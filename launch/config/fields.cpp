@@ -62,7 +62,8 @@ std::vector<Field> fields_of(Config& config) {
        "Exact mode: leaves of every sum over what tensor ranks share, a multiple of "
        "`parallel.tensor`; 0: 8. Another number is another run"},
       {"run.exact_lanes", &run.exact_lanes,
-       "Exact mode: lanes of every sum over the global batch, a multiple of the data ranks; 0: 8, or "
+       "Exact mode: lanes of every sum over the global batch, a multiple of the data ranks; 0: 8, "
+       "or "
        "the largest power of two that divides the batch. Another number is another run"},
 
       {"model.family", choice(model.family),

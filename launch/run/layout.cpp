@@ -41,7 +41,8 @@ std::string describe_layout(const Config& config, const std::vector<std::string>
   std::int64_t least = num_parameters(config.model);
   std::int64_t most = 0;
   for (int rank = 0; rank < tensor_size; ++rank) {
-    const std::int64_t local = num_local_parameters(config.model, {tensor_size, rank, config.num_leaves()});
+    const std::int64_t local =
+        num_local_parameters(config.model, {tensor_size, rank, config.num_leaves()});
     least = std::min(least, local);
     most = std::max(most, local);
   }

@@ -54,8 +54,8 @@ void check_peer(int peer, const Communicator& communicator) {
 void Communicator::all_reduce_in_order(TensorView out, std::vector<ConstTensorView> summands,
                                        const SumOrder& order, Stream stream) {
   if (order.num_summands.size() != static_cast<std::size_t>(size())) {
-    throw Error(fmt::format("an order of the sum over {} ranks for {}", order.num_summands.size(),
-                            size()));
+    throw Error(
+        fmt::format("an order of the sum over {} ranks for {}", order.num_summands.size(), size()));
   }
   const int num_own = order.num_summands[static_cast<std::size_t>(rank())];
   if (summands.size() != static_cast<std::size_t>(num_own)) {

@@ -37,8 +37,8 @@ class Communicator {
   virtual void all_reduce(TensorView values, ReduceOp op, Stream stream) = 0;
 
   /// out = the sum of what all ranks give, in one order whatever carries it, so that every rank has
-  /// the same bits as any other way to cut the sum by that order. `summands` are this rank's, each of
-  /// as many f32 as `out`, which may be the first of them. Host memory alone.
+  /// the same bits as any other way to cut the sum by that order. `summands` are this rank's, each
+  /// of as many f32 as `out`, which may be the first of them. Host memory alone.
   void all_reduce_in_order(TensorView out, std::vector<ConstTensorView> summands,
                            const SumOrder& order, Stream stream);
 

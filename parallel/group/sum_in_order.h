@@ -1,5 +1,5 @@
-// The sums of summands that lie apart, element by element, by a stack's program (parallel/sum_tree.h).
-// Internal to parallel; pure.
+// The sums of summands that lie apart, element by element, by a stack's program
+// (parallel/sum_tree.h). Internal to parallel; pure.
 #pragma once
 
 #include <algorithm>

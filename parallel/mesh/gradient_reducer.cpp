@@ -15,9 +15,9 @@ GradientReducer::GradientReducer(Device& device, const ProcessMesh& mesh,
       buckets_(std::move(buckets)),
       num_micro_batches_(num_micro_batches),
       lanes_(std::move(lanes)),
-      lane_micro_batches_(
-          num_micro_batches /
-          static_cast<std::int64_t>(lanes_ ? lanes_->buffers.size() : std::size_t{1})),
+      lane_micro_batches_(num_micro_batches / static_cast<std::int64_t>(lanes_
+                                                                            ? lanes_->buffers.size()
+                                                                            : std::size_t{1})),
       num_added_(buckets_.size()) {
   std::int64_t largest = 0;
   for (const GradientBucket& bucket : buckets_) {
@@ -59,8 +59,7 @@ void GradientReducer::ready(std::size_t bucket) {
     data_axis.all_reduce(sum, ReduceOp::sum, Stream::gradients);
     return;
   }
-  const int num_own =
-      lanes_->over_ranks.num_summands[static_cast<std::size_t>(data_axis.rank())];
+  const int num_own = lanes_->over_ranks.num_summands[static_cast<std::size_t>(data_axis.rank())];
   data_axis.all_reduce_in_order(sum, {of.gradients.begin(), of.gradients.begin() + num_own},
                                 lanes_->over_ranks, Stream::gradients);
 }

@@ -142,10 +142,10 @@ void MpiCollectives::all_reduce_in_order(TensorView out, std::span<const ConstTe
                           MPI_FLOAT, static_cast<int>(r), 1, group_.handle().communicator,
                           &requests.emplace_back()),
                 "MPI_Irecv");
-      check_mpi(MPI_Isend(out.data<float>() + own.begin, static_cast<int>(own.size()), MPI_FLOAT,
-                          static_cast<int>(r), 1, group_.handle().communicator,
-                          &requests.emplace_back()),
-                "MPI_Isend");
+      check_mpi(
+          MPI_Isend(out.data<float>() + own.begin, static_cast<int>(own.size()), MPI_FLOAT,
+                    static_cast<int>(r), 1, group_.handle().communicator, &requests.emplace_back()),
+          "MPI_Isend");
     }
     wait_for_all(requests);
   }

@@ -201,9 +201,8 @@ void SharedMemoryCollectives::all_reduce_in_order(TensorView out,
       const auto* theirs =
           reinterpret_cast<const float*>(contribution_of(static_cast<int>(r), piece.number));
       for (int s = 0; s < order.num_summands[r]; ++s) {
-        all.push_back(r == self
-                          ? summands[static_cast<std::size_t>(s)].data<float>() + own.begin
-                          : theirs + s * piece.num_elements + piece.offsets[self]);
+        all.push_back(r == self ? summands[static_cast<std::size_t>(s)].data<float>() + own.begin
+                                : theirs + s * piece.num_elements + piece.offsets[self]);
       }
     }
     sum_in_order(out.data<float>() + own.begin,

@@ -102,7 +102,7 @@ struct ScoreBlock {
   std::int64_t sample;
   std::int64_t head;
   ScorePlace place;
-  std::int64_t num_keys;  // of the key block, packed in the workspace
+  std::int64_t num_keys;     // of the key block, packed in the workspace
   MatrixBlock<float> dkeys;  // the sums that the block's queries are added to
   MatrixBlock<float> dvalues;
 };
@@ -259,9 +259,8 @@ void CpuKernels::run(const CopyColumns& op) const {
   const std::int64_t stride = op.out.cols();
   const float* x = op.x.data<float>();
   float* out = op.out.data<float>() + op.first;
-  for_each_row(op.x.rows(), cols, [=](std::int64_t row) {
-    std::copy_n(x + row * cols, cols, out + row * stride);
-  });
+  for_each_row(op.x.rows(), cols,
+               [=](std::int64_t row) { std::copy_n(x + row * cols, cols, out + row * stride); });
 }
 
 }  // namespace redspine

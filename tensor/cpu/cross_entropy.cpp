@@ -41,8 +41,7 @@ float sum_of_exp(const float* x, std::int64_t count, float max) {
 #pragma omp simd
     for (std::int64_t i = 0; i < size; ++i) terms[i] = vector_exp(tile[i] - max);
     const float* of_tile = terms;
-    sum += static_cast<double>(
-        interleaved_sum(size, [=](std::int64_t i) { return of_tile[i]; }));
+    sum += static_cast<double>(interleaved_sum(size, [=](std::int64_t i) { return of_tile[i]; }));
   }
   return static_cast<float>(sum);
 }
@@ -104,7 +103,8 @@ void CpuKernels::run(const CrossEntropyLoss& op) const {
   const std::int32_t* targets = op.targets.data<std::int32_t>();
   if (op.loss.dtype() == DType::i64) {
     auto* values = op.loss.data<std::int64_t>();
-    ExactSum loss(std::span<const std::int64_t, ExactSum::kNumValues>(values, ExactSum::kNumValues));
+    ExactSum loss(
+        std::span<const std::int64_t, ExactSum::kNumValues>(values, ExactSum::kNumValues));
     for (std::int64_t n = 0; n < rows; ++n) {
       if (targets[n] >= 0) loss.add(loss_of(exp_sums[n], target_logits[n]));
     }

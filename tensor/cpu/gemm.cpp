@@ -76,13 +76,13 @@ void pack_block(float* to, const GemmOperand& from, Span span, Span inner) {
   }
 }
 
-// A block of the inner dim, and what becomes of its product: sums that lie somewhere are added to it,
-// and it is stored. Places are those of a stack; the first of them is the output.
+// A block of the inner dim, and what becomes of its product: sums that lie somewhere are added to
+// it, and it is stored. Places are those of a stack; the first of them is the output.
 struct InnerBlock {
   Span inner;
-  int place;       // of the sum that the block belongs to
-  bool adds_place; // what lies there already; not of the first block of a sum
-  int num_merges;  // so many sums beneath, one after another, the result taking the lowest place
+  int place;        // of the sum that the block belongs to
+  bool adds_place;  // what lies there already; not of the first block of a sum
+  int num_merges;   // so many sums beneath, one after another, the result taking the lowest place
 };
 
 std::vector<InnerBlock> inner_blocks(const Gemm& gemm) {
@@ -114,7 +114,8 @@ std::vector<InnerBlock> inner_blocks(const Gemm& gemm) {
 // thread, which has room for a block of columns.
 class Places {
  public:
-  Places(const Gemm& gemm, Span rows) : gemm_(gemm), first_row_(rows.begin), num_rows_(rows.size()) {
+  Places(const Gemm& gemm, Span rows)
+      : gemm_(gemm), first_row_(rows.begin), num_rows_(rows.size()) {
     if (gemm.order == nullptr) return;
     const auto num_inner_sums =
         static_cast<std::size_t>(std::max(gemm.order->depth - gemm.order->num_sums, 0));
@@ -149,6 +150,47 @@ class Places {
   AlignedBuffer* buffers_ = nullptr;
 };
 
+// What a tile's sum becomes: a bias and the sums of other blocks are added, and it is stored.
+struct TileWork {
+  const InnerBlock& block;
+  const Places& places;
+  const float* bias;  // of the tile's columns, or null
+  std::int64_t first_col;
+
+  int first_added() const { return block.place - (block.adds_place ? 0 : 1); }
+  int last_added() const { return block.place - block.num_merges; }
+  Places::Place at(int place, const GemmTile& tile) const {
+    return places.at(place, tile.row, tile.col, first_col);
+  }
+};
+
+[[gnu::always_inline]] inline void finish_whole(TileSum sum, const TileWork& work,
+                                                const GemmTile& tile) {
+  if (work.bias != nullptr) sum.add_row(work.bias);
+  for (int p = work.first_added(); p >= work.last_added(); --p) {
+    const auto [from, stride] = work.at(p, tile);
+    sum.add(from, stride);
+  }
+  const auto [to, stride] = work.at(work.last_added(), tile);
+  sum.store(to, stride);
+}
+
+// The same, element by element, where the tile goes beyond the output.
+void finish_part(const float* sum, const TileWork& work, const GemmTile& tile) {
+  const auto [to, to_stride] = work.at(work.last_added(), tile);
+  for (std::int64_t r = 0; r < tile.num_rows; ++r) {
+    for (std::int64_t c = 0; c < tile.num_cols; ++c) {
+      float value = sum[r * kTileCols + c];
+      if (work.bias != nullptr) value += work.bias[c];
+      for (int p = work.first_added(); p >= work.last_added(); --p) {
+        const auto [from, stride] = work.at(p, tile);
+        value += from[r * stride + c];
+      }
+      to[r * to_stride + c] = value;
+    }
+  }
+}
+
 // The tiles of one block of the output, for one block of the inner dim.
 void multiply_block(const Gemm& gemm, const PackedBlocks& packed, const Places& places, Span rows,
                     Span cols, const InnerBlock& block) {
@@ -156,41 +198,24 @@ void multiply_block(const Gemm& gemm, const PackedBlocks& packed, const Places& 
   const bool is_last = inner.end == gemm.k;
   for (std::int64_t col = cols.begin; col < cols.end; col += kTileCols) {
     const float* b = packed.b.data() + (col - cols.begin) * inner.size();
+    const TileWork work{
+        .block = block,
+        .places = places,
+        .bias = inner.begin == 0 && gemm.bias != nullptr ? gemm.bias + col : nullptr,
+        .first_col = cols.begin};
     for (std::int64_t row = rows.begin; row < rows.end; row += kTileRows) {
       const float* a = packed.a.data() + (row - rows.begin) * inner.size();
       const GemmTile tile{.row = row,
                           .col = col,
                           .num_rows = std::min<std::int64_t>(kTileRows, rows.end - row),
                           .num_cols = std::min<std::int64_t>(kTileCols, cols.end - col)};
-      const bool is_whole = tile.num_rows == kTileRows && tile.num_cols == kTileCols;
-      TileSum sum(a, b, inner.size());
-      if (gemm.bias != nullptr && inner.begin == 0) {
-        if (is_whole) {
-          sum.add_row(gemm.bias + col);
-        } else {
-          PartialTile bias;
-          bias.read(gemm.bias + col, 0, {row, col, 1, tile.num_cols});
-          sum.add_row(bias.all);
-        }
-      }
-      for (int p = block.place - (block.adds_place ? 0 : 1); p >= block.place - block.num_merges;
-           --p) {
-        const auto [from, stride] = places.at(p, row, col, cols.begin);
-        if (is_whole) {
-          sum.add(from, stride);
-        } else {
-          PartialTile there;
-          there.read(from, stride, tile);
-          sum.add(there.all, kTileCols);
-        }
-      }
-      const auto [to, stride] = places.at(block.place - block.num_merges, row, col, cols.begin);
-      if (is_whole) {
-        sum.store(to, stride);
+      const TileSum sum(a, b, inner.size());
+      if (tile.num_rows == kTileRows && tile.num_cols == kTileCols) {
+        finish_whole(sum, work, tile);
       } else {
-        PartialTile result;
-        sum.store(result.all, kTileCols);
-        result.write(to, stride, tile);
+        alignas(64) float all[kTileRows * kTileCols];
+        sum.store(all, kTileCols);
+        finish_part(all, work, tile);
       }
       if (is_last && gemm.epilogue != nullptr) gemm.epilogue->finish(tile);
     }

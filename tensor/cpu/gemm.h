@@ -3,7 +3,8 @@
 // inner dim (Goto and van de Geijn, "Anatomy of High-Performance Matrix Multiplication", 2008).
 //
 // Every element is summed in an order that depends on the inner dim alone, or is given, and not on
-// the number of threads. Internal to tensor/cpu; local; the OpenMP team of the calling thread shares the output.
+// the number of threads. Internal to tensor/cpu; local; the OpenMP team of the calling thread
+// shares the output.
 #pragma once
 
 #include <cstdint>
@@ -50,9 +51,9 @@ struct Gemm {
   const InnerOrder* order = nullptr;  // the order of the sums; null: the inner dim as one piece
 };
 
-/// out = A B^T (+ bias) (+ out), by the calling thread's OpenMP team. With an order whose `num_sums`
-/// is more than 1, `out` is so many matrices, m rows after one another; it knows no bias, epilogue or
-/// accumulation then.
+/// out = A B^T (+ bias) (+ out), by the calling thread's OpenMP team. With an order whose
+/// `num_sums` is more than 1, `out` is so many matrices, m rows after one another; it knows no
+/// bias, epilogue or accumulation then.
 void multiply(const Gemm& gemm);
 
 }  // namespace redspine

@@ -101,22 +101,4 @@ struct TileSum {
   }
 };
 
-/// The first rows and columns of a tile, as a whole one; what lies beyond is zero.
-struct PartialTile {
-  alignas(64) float all[kTileRows * kTileCols] = {};
-
-  void read(const float* from, std::int64_t stride, const GemmTile& tile) {
-    for (std::int64_t r = 0; r < tile.num_rows; ++r) {
-      std::memcpy(all + r * kTileCols, from + r * stride,
-                  static_cast<std::size_t>(tile.num_cols) * sizeof(float));
-    }
-  }
-  void write(float* to, std::int64_t stride, const GemmTile& tile) const {
-    for (std::int64_t r = 0; r < tile.num_rows; ++r) {
-      std::memcpy(to + r * stride, all + r * kTileCols,
-                  static_cast<std::size_t>(tile.num_cols) * sizeof(float));
-    }
-  }
-};
-
 }  // namespace redspine

@@ -1,5 +1,6 @@
 // Sums and maxima of a row in an order that no instruction set, compiler or alignment enters: as
-// many partial sums as the widest vectors have elements, taken in turn. Internal to tensor/cpu; pure.
+// many partial sums as the widest vectors have elements, taken in turn. Internal to tensor/cpu;
+// pure.
 #pragma once
 
 #include <algorithm>
@@ -11,8 +12,8 @@ namespace redspine {
 
 inline constexpr std::int64_t kPartials = 16;
 
-/// Partial sum i is that of the elements i, i + 16, i + 32 ...; they meet in pairs: i and i + 8, then
-/// i and i + 4, and so on.
+/// Partial sum i is that of the elements i, i + 16, i + 32 ...; they meet in pairs: i and i + 8,
+/// then i and i + 4, and so on.
 class PartialSums {
  public:
   /// Adds `term(i)`, a float, for each i in [0, count).

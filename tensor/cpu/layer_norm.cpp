@@ -19,8 +19,8 @@ struct Moments {
 Moments moments_of(const float* x, std::int64_t cols, float epsilon) {
   const auto count = static_cast<float>(cols);
   const float mean = interleaved_sum(cols, [=](std::int64_t c) { return x[c]; }) / count;
-  const float squares = interleaved_sum(
-      cols, [=](std::int64_t c) { return (x[c] - mean) * (x[c] - mean); });
+  const float squares =
+      interleaved_sum(cols, [=](std::int64_t c) { return (x[c] - mean) * (x[c] - mean); });
   return {mean, 1.0F / std::sqrt(squares / count + epsilon)};
 }
 

@@ -36,8 +36,8 @@ void for_each_row(std::int64_t rows, std::int64_t cols, Body body) {
 
 /// out[c] += the sum over rows of what body(begin, end, partial) adds to partial[c] for the rows
 /// [begin, end): rows ascend within blocks, and then the blocks ascend. A block has kBlockRows, or
-/// what is left of a sample's `sample_rows`. `body` may also do anything else that concerns its rows
-/// alone.
+/// what is left of a sample's `sample_rows`. `body` may also do anything else that concerns its
+/// rows alone.
 template <class Body>
 void add_column_sums(float* out, std::int64_t rows, std::int64_t cols, std::int64_t sample_rows,
                      Body body) {

@@ -3,8 +3,8 @@
 #include <cmath>
 
 #include "tensor/cuda/cuda_kernels.h"
-#include "tensor/cuda/exact_mode.h"
 #include "tensor/cuda/elementwise.h"
+#include "tensor/cuda/exact_mode.h"
 #include "tensor/cuda/reduce.h"
 
 namespace redspine::cuda {

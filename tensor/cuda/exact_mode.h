@@ -1,5 +1,5 @@
-// Exact mode is the CPU's: what it asks of a kernel is refused here, where a configuration that asks
-// for it on a GPU would have been refused before.
+// Exact mode is the CPU's: what it asks of a kernel is refused here, where a configuration that
+// asks for it on a GPU would have been refused before.
 #pragma once
 
 #include "tensor/error.h"

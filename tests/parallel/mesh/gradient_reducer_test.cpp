@@ -30,8 +30,8 @@ TEST(GradientReducer, AddsUpOverDataRanksAtTheLastMicroBatchOnly) {
     const TensorView first = gradients.view().slice(0, 8);
     const TensorView second = gradients.view().slice(8, 4);
     GradientReducer reducer(
-        *device, mesh, {{.gradients = {first}, .shared = {}}, {.gradients = {second}, .shared = {}}},
-        3);
+        *device, mesh,
+        {{.gradients = {first}, .shared = {}}, {.gradients = {second}, .shared = {}}}, 3);
     for (int step = 0; step < 2; ++step) {
       const auto mine = static_cast<float>(world().rank() + 1);
       fill(first, mine);
