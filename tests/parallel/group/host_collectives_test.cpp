@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <functional>
 #include <memory>
 #include <string>
@@ -118,6 +119,61 @@ TEST_P(HostCollectivesBy, ServesEveryCallInEveryDType) {
     expect_all_calls<std::int64_t>(*collectives, count);
     expect_all_calls<BFloat16>(*collectives, count);
   }
+}
+
+// Values whose sum depends on the order, as floats of all sizes.
+std::vector<float> uneven_values(unsigned leaf, std::int64_t count) {
+  std::vector<float> values = random_values(count, 100 + leaf);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    values[i] = std::ldexp(values[i], static_cast<int>((i * 7 + leaf * 13) % 24));
+  }
+  return values;
+}
+
+// The node [begin, end) of a tree of such values.
+std::vector<float> node(std::int64_t begin, std::int64_t end, std::int64_t count) {
+  if (end - begin == 1) return uneven_values(static_cast<unsigned>(begin), count);
+  const std::int64_t middle = (begin + end) / 2;
+  std::vector<float> sum = node(begin, middle, count);
+  const std::vector<float> right = node(middle, end, count);
+  for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += right[i];
+  return sum;
+}
+
+TEST_P(HostCollectivesBy, AddsUpInTheOrderOfATree) {
+  const int size = world().size();
+  for (const int num_leaves : {size, 2 * size, 4 * size, 5 * size}) {
+    const SumTree tree(num_leaves);
+    const SumOrder order = tree.over_ranks(size);
+    const StackSum own = tree.of_leaves(leaves_of(num_leaves, size, world().rank()));
+    for (const std::int64_t count : {1, 5, 1000, 140'001}) {
+      std::vector<std::vector<float>> sums;
+      std::vector<ConstTensorView> summands;
+      for (const Range& leaves : own.nodes) {
+        sums.push_back(node(leaves.begin, leaves.end, count));
+      }
+      for (std::vector<float>& sum : sums) summands.emplace_back(view_of(sum));
+      // The first summand's own place, and another.
+      std::vector<float> elsewhere(static_cast<std::size_t>(count), -1.0F);
+      collectives->all_reduce_in_order(view_of(elsewhere), summands, order);
+      collectives->all_reduce_in_order(view_of(sums.front()), summands, order);
+      const std::vector<float> expected = node(0, num_leaves, count);
+      EXPECT_TRUE(elsewhere == expected) << num_leaves << " leaves, " << count;
+      EXPECT_TRUE(sums.front() == expected) << num_leaves << " leaves, " << count;
+    }
+  }
+}
+
+TEST_P(HostCollectivesBy, TakesNoSummandOfARankThatHasNone) {
+  const int size = world().size();
+  SumOrder order{.num_summands = {}, .num_merges = {0}, .depth = 1};
+  for (int r = 0; r < size; ++r) order.num_summands.push_back(r + 1 == size ? 1 : 0);
+  std::vector<float> given = uneven_values(1, 1000);
+  std::vector<ConstTensorView> summands;
+  if (world().rank() + 1 == size) summands.emplace_back(view_of(given));
+  std::vector<float> sum(1000);
+  collectives->all_reduce_in_order(view_of(sum), summands, order);
+  EXPECT_TRUE(sum == uneven_values(1, 1000));
 }
 
 // What rank 0 calls, and what the others do; and the words for both that the error has.
