@@ -263,7 +263,14 @@ int evaluate(const MpiSession& session, Arguments arguments) {
   const auto device = agree_on_device(session, options.run, threads);
   const ProcessMesh mesh(world, MeshShape::of(world.size(), options.num_tensor_ranks), *device,
                          options.run.collectives);
-  const ExecutionContext execution{*device, mesh, dtype_of(options.run.precision)};
+  const int num_leaves = options.model.num_leaves(*device, options.run.precision);
+  if (num_leaves % options.num_tensor_ranks != 0) {
+    throw ConfigError("--tensor",
+                      fmt::format("is {}, which does not divide the {} leaves of this run's exact "
+                                  "sums (run.exact_leaves)",
+                                  options.num_tensor_ranks, num_leaves));
+  }
+  const ExecutionContext execution{*device, mesh, dtype_of(options.run.precision), num_leaves};
   Gpt model(options.model.config, options.shape, 0, execution, InitialWeights::zero);
   BatchFeed feed(*device, options.shape);
   return run_or_abort(session, [&] {

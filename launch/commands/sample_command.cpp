@@ -110,11 +110,12 @@ Options read_options(Arguments arguments) {
   return options;
 }
 
-/// As many ranks as can share one model. The others hold copies and say the same.
-int tensor_degree(const ModelConfig& config, int world_size) {
+/// As many ranks as can share one model, and its leaves where it has some. The others hold copies and
+/// say the same.
+int tensor_degree(const ModelConfig& config, int num_leaves, int world_size) {
   int degree = std::gcd(world_size, static_cast<int>(config.num_heads));
   while (config.num_heads % degree != 0 || !MeshShape::fits(world_size, degree) ||
-         degree > config.ffn_size || degree > config.vocab_size) {
+         degree > config.ffn_size || degree > config.vocab_size || num_leaves % degree != 0) {
     --degree;
   }
   return degree;
@@ -160,11 +161,13 @@ int sample(const MpiSession& session, Arguments arguments) {
   const JobThreads threads = agree_on_threads(world);
   const ModelConfig& config = options.model.config;
   const auto device = agree_on_device(session, options.run, threads);
-  const ProcessMesh mesh(world, MeshShape::of(world.size(), tensor_degree(config, world.size())),
-                         *device, options.run.collectives);
+  const int num_leaves = options.model.num_leaves(*device, options.run.precision);
+  const ProcessMesh mesh(
+      world, MeshShape::of(world.size(), tensor_degree(config, num_leaves, world.size())), *device,
+      options.run.collectives);
   const auto most = static_cast<std::int64_t>(options.prompt.size()) + options.num_tokens;
   NextToken next(config, std::min(most, config.max_sequence_length),
-                 {*device, mesh, dtype_of(options.run.precision)});
+                 {*device, mesh, dtype_of(options.run.precision), num_leaves});
   return run_or_abort(session, [&] {
     agree(world, [&] {
       load_weights(options.model.directory, config,

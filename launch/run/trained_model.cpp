@@ -32,12 +32,23 @@ std::string setting_of(const TrainedModel& model, const std::string& key) {
   return "";
 }
 
+/// 0 where the text is none.
+std::int64_t whole_number(const std::string& text) {
+  std::int64_t number = 0;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
+}
+
 }  // namespace
 
+int TrainedModel::num_leaves(const Device& device, Precision precision) const {
+  const bool is_exact = setting_of(*this, "run.exact") == "true";
+  if (!is_exact || device.kind() != DeviceKind::cpu || precision != Precision::fp32) return 0;
+  return static_cast<int>(whole_number(setting_of(*this, "run.exact_leaves")));
+}
+
 std::int64_t TrainedModel::sequence_length() const {
-  const std::string text = setting_of(*this, "batch.sequence_length");
-  std::int64_t length = 0;
-  std::from_chars(text.data(), text.data() + text.size(), length);
+  const std::int64_t length = whole_number(setting_of(*this, "batch.sequence_length"));
   return length > 0 && length < config.max_sequence_length ? length : config.max_sequence_length;
 }
 

@@ -6,7 +6,9 @@
 #include <string>
 
 #include "model/config.h"
+#include "tensor/device.h"
 #include "trainer/checkpoint/format/training_json.h"
+#include "trainer/config.h"
 
 namespace redspine {
 
@@ -17,6 +19,8 @@ struct TrainedModel {
 
   /// The length of the sequences it was trained on where that is known, else the longest it takes.
   std::int64_t sequence_length() const;
+  /// run.exact_leaves of a run in exact mode, whose sums `device` computes too; else 0.
+  int num_leaves(const Device& device, Precision precision) const;
 };
 
 /// ConfigError ("--checkpoint") where `directory` has no model that this program computes.

@@ -70,6 +70,19 @@ same_losses runs/tensor/metrics.jsonl runs/one/metrics.jsonl 10
 train_on h0:2,h1:1,h2:1 --set run.name=both --set parallel.tensor=2 >/dev/null
 same_losses runs/both/metrics.jsonl runs/one/metrics.jsonl 10
 
+# In exact mode runs are equal to the last bit, on one host or on several.
+exact=(--set run.exact=true --set run.exact_leaves=12 --set run.exact_lanes=12)
+lines() { sed -n 's/,"seconds":.*//; /"kind":"train"/p' "runs/$1/metrics.jsonl"; }
+train_on h0:1 "${exact[@]}" --set run.name=exact_one >/dev/null
+train_on h0:1,h1:1,h2:1 "${exact[@]}" --set run.name=exact_data >/dev/null
+train_on h0:2,h1:1,h2:1 "${exact[@]}" --set run.name=exact_tensor --set parallel.tensor=4 >/dev/null
+train_on h0:2,h1:1,h2:1 "${exact[@]}" --set run.name=exact_both --set parallel.tensor=2 >/dev/null
+for name in data tensor both; do
+  cmp <(lines exact_one) <(lines "exact_$name") || fail "exact runs differ: one, $name"
+  "$redspine" checkpoint diff runs/exact_one/checkpoints/step_00000010 \
+    "runs/exact_$name/checkpoints/step_00000010" >/dev/null || fail "exact weights differ: one, $name"
+done
+
 # expect_failure OUTPUT CODE PATTERN: a run that ended with CODE did so in time, and said why.
 expect_failure() {
   if [ "$2" -eq 0 ] || [ $SECONDS -gt 30 ] || ! grep -qE "$3" "$1"; then

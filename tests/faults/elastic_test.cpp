@@ -115,5 +115,43 @@ TEST(Elastic, EightRanksGoOnWhereOthersStoppedAndTheOtherWayRound) {
   }
 }
 
+// A chain: stopped and saved after every step or two, each time on another layout.
+std::map<std::string, std::string> end_of_chain(const ModelConfig& model, const std::string& folder,
+                                                const std::vector<Layout>& chain) {
+  std::string checkpoint;
+  std::map<std::string, std::string> hashes;
+  for (std::size_t link = 0; link < chain.size(); ++link) {
+    const std::string saves = fmt::format("{}/chain_{}_{}", folder, chain.size(), link);
+    on_layout(chain[link], [&](const ProcessGroup& ranks) {
+      Config config = training_config(model, folder, chain[link].num_data, chain[link].num_tensor);
+      config.batch.micro_batch_size = link % 2 == 0 ? 1 : 2;
+      config.run.exact = true;
+      config.run.exact_leaves = 4;
+      config.run.exact_lanes = 4;
+      Job job(config, ranks, checkpoint);
+      const auto share = static_cast<std::int64_t>((link + 1) * 8 / chain.size());
+      job.train_to(share);
+      job.save(saves, ranks);
+    });
+    const auto step = static_cast<std::int64_t>((link + 1) * 8 / chain.size());
+    checkpoint = CheckpointStore(saves, "").path_of(step);
+    if (link + 1 == chain.size()) hashes = tensor_hashes(checkpoint);
+  }
+  return hashes;
+}
+
+TEST(Elastic, AnExactRunEndsInTheSameBitsOverAnyChainOfLayouts) {
+  for (const auto& [name, model] : stored_models()) {
+    SCOPED_TRACE(name);
+    const std::string folder = shared_temporary_directory();
+    if (world().rank() == 0) write_training_tokens(folder);
+    world().barrier();
+    const auto undisturbed = end_of_chain(model, folder, {{1, 1}});
+    EXPECT_EQ(end_of_chain(model, folder, {{2, 4}, {1, 1}, {4, 2}, {1, 4}, {2, 1}}), undisturbed);
+    EXPECT_EQ(end_of_chain(model, folder, {{4, 1}, {1, 2}, {2, 2}, {4, 1}, {2, 4}, {1, 1}, {2, 2}}),
+              undisturbed);
+  }
+}
+
 }  // namespace
 }  // namespace redspine::testing
