@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <span>
 
+#include "tensor/digest.h"
 #include "tensor/operation_list.h"
 #include "tensor/view.h"
 
@@ -290,11 +291,13 @@ struct SumOfSquares {
   std::span<const ConstTensorView> parts;  // read until the call returns, as is every span here
 };
 
-/// The elements [begin, begin + count) of the buffers that AdamW is given, and their decay.
+/// The elements [begin, begin + count) of the buffers that AdamW is given, their decay, and where
+/// they lie in their tensor.
 struct AdamWPart {
   std::int64_t begin;
   std::int64_t count;
   double weight_decay;
+  DigestPlace place = {};  // read where there are digests
 };
 
 /// AdamW with decoupled decay (Loshchilov and Hutter, arXiv 1711.05101), epsilon outside the root,
@@ -309,6 +312,7 @@ struct AdamW {
   TensorView exp_avg_sq;  // [n], v, in place
   ConstTensorView gradient;
   TensorView working = {};  // [n], p rounded to bf16, written; or empty
+  TensorView digests = {};  // [parts, 2], i64, low and high of the new p's, written; or empty
   std::span<const AdamWPart> parts;
   double gradient_scale;
   double learning_rate;
