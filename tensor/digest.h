@@ -4,11 +4,10 @@
 // layout, no number of threads, no vector width and no compiler enters. Digests of parts add up to
 // that of the whole. Plain values; local.
 //
-// An element with the bits x and the index i gives (x ^ mask) times the low and the high half of
-// w(i): a multilinear hash (Carter and Wegman, 1979) whose weights w are computed, the product of
-// the halves of a Weyl sequence. Products are of 32 bits by 32, which AVX2 has. A change of one
-// element always changes the digest; of any other change of few elements, one in about 2^62 does
-// not.
+// An element with the bits x and the index i gives (x ^ mask) * spread mod 2^32, times the low and
+// the high half of w(i): a multilinear hash (Carter and Wegman, 1979) whose weights w are computed,
+// the product of the halves of a Weyl sequence. Products are of 32 bits by 32, which AVX2 has. A
+// change of one element changes the digest; of other changes, about one in 2^62 does not.
 #pragma once
 
 #include <cstdint>
@@ -56,11 +55,14 @@ constexpr std::uint64_t digest_counter(const DigestKey& key, std::int64_t index)
   return key.start + kDigestStep * static_cast<std::uint64_t>(index);
 }
 
+/// Brings a change of the lowest bit to the highest ones; odd, so that no two values become equal.
+inline constexpr std::uint32_t kDigestSpread = 0x9E3779B1u;
+
 /// The summand of one element.
 constexpr Digest digest_of_element(std::uint32_t bits, std::uint64_t counter, std::uint32_t mask) {
   constexpr std::uint64_t kLowHalf = 0xFFFFFFFFu;
   const std::uint64_t weights = ((counter & kLowHalf) * (counter >> 32)) ^ counter;
-  const std::uint64_t value = bits ^ mask;
+  const std::uint64_t value = (bits ^ mask) * kDigestSpread;
   return {value * (weights & kLowHalf), value * (weights >> 32)};
 }
 

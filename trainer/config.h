@@ -51,6 +51,7 @@ struct RunConfig {
   Precision precision = Precision::fp32;  // bf16, on CUDA only, keeps fp32 master weights
   CollectiveBackend collectives =
       CollectiveBackend::automatic;  // NCCL for ranks with a GPU each, else MPI
+  bool check_replicas = true;        // that ranks which hold the same have the same bits
 
   void validate(ConfigProblems& problems) const;
 };
@@ -101,6 +102,8 @@ struct Config {
   TrainConfig train;
   CheckpointConfig checkpoint;
 
+  /// Whether a run has the same bits on every layout, or only on its own.
+  bool is_exact() const { return false; }  // NOLINT: of this configuration
   std::int64_t num_data_ranks(int world_size) const {
     return parallel.mesh(world_size).size(Axis::data);
   }

@@ -55,6 +55,9 @@ std::vector<Field> fields_of(Config& config) {
       {"run.collectives", choice(run.collectives),
        "What carries collectives on device memory; auto: NCCL where every rank has a GPU of its "
        "own, else MPI"},
+      {"run.check_replicas", &run.check_replicas,
+       "Compare the weights' digests of ranks that hold the same in each step, and those of the "
+       "moments at each save; a difference ends the run ([exactness](exactness.md#replicas))"},
 
       {"model.family", choice(model.family),
        "Presets of the other keys of `model`; a key that is given wins"},

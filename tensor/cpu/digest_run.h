@@ -19,6 +19,8 @@ inline constexpr int kDigestLanes = 4;
 #endif
 typedef std::uint64_t DigestVector  // NOLINT
     __attribute__((vector_size(kDigestLanes * sizeof(std::uint64_t))));
+typedef std::uint32_t DigestValues  // NOLINT
+    __attribute__((vector_size(kDigestLanes * sizeof(std::uint64_t))));
 
 /// The products of the low halves of the lanes; their high halves may hold anything.
 [[gnu::always_inline]] inline DigestVector multiply_low_halves(DigestVector a, DigestVector b) {
@@ -49,11 +51,11 @@ class DigestRun {
   [[gnu::always_inline]] void add(const float* values, std::int64_t count) {
     std::int64_t i = 0;
     for (; i + kElementsAtOnce <= count; i += kElementsAtOnce) {
-      DigestVector bits;
+      DigestValues bits;
       std::memcpy(&bits, values + i, sizeof(bits));
-      bits ^= mask_ * std::uint64_t{0x100000001u};
-      add(bits, counters_);
-      add(bits >> 32, counters_ + step_);
+      const auto pairs = reinterpret_cast<DigestVector>((bits ^ mask_) * kDigestSpread);
+      add(pairs, counters_);
+      add(pairs >> 32, counters_ + step_);
       counters_ += static_cast<std::uint64_t>(kElementsAtOnce) * step_;
     }
     std::uint64_t counter = counters_[0];

@@ -46,9 +46,9 @@ TEST(Digest, IsAConstantOfThisFormat) {
   for (std::size_t i = 0; i < values.size(); ++i) {
     values[i] = std::ldexp(static_cast<float>(i * i) - 1000.0F, static_cast<int>(i % 40) - 20);
   }
-  EXPECT_EQ(digest_of(values, kKey, 0).text(), "675e2c847c09006824ae0b51e88c9840");
+  EXPECT_EQ(digest_of(values, kKey, 0).text(), "7662f56c49c26fe8448765ea72eb8440");
   EXPECT_EQ(digest_of(values, kKey, std::int64_t{1} << 40, 50257).text(),
-            "332aa5efad68c4ca4244c9ebdf0182ef");
+            "f81296015dd989aaf8926fa78a477e3f");
 }
 
 TEST(Digest, IsTheSumOfItsElementsHoweverTheyAreCut) {
