@@ -16,11 +16,13 @@
 namespace redspine {
 namespace {
 
-const std::array<Command, 7>& commands() {
-  static const std::array<Command, 7> kAll = {{
+const std::array<Command, 8>& commands() {
+  static const std::array<Command, 8> kAll = {{
       {"train", "train a model; under mpirun or srun, on many ranks", run_train, Processes::many},
       {"tokenize", "turn text into token files", run_tokenize, Processes::one},
       {"trace", "show which documents a training step read", run_trace, Processes::one},
+      {"audit", "are the steps of a run what it has recorded? replays them", run_audit,
+       Processes::many},
       {"sample", "text from a checkpoint", run_sample, Processes::many},
       {"evaluate", "how well a checkpoint predicts a text", run_evaluate, Processes::many},
       {"bench", "how fast a configuration would train here, and in how much memory", run_bench,

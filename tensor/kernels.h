@@ -20,6 +20,7 @@
 #include <span>
 #include <vector>
 
+#include "tensor/digest.h"
 #include "tensor/operation_list.h"
 #include "tensor/view.h"
 
@@ -365,11 +366,13 @@ struct ExactSumOfSquares {
   std::span<const SquaresPart> parts;
 };
 
-/// The elements [begin, begin + count) of the buffers that AdamW is given, and their decay.
+/// The elements [begin, begin + count) of the buffers that AdamW is given, their decay, and where
+/// they lie in their tensor.
 struct AdamWPart {
   std::int64_t begin;
   std::int64_t count;
   double weight_decay;
+  DigestPlace place = {};  // read where there are digests
 };
 
 /// AdamW with decoupled decay (Loshchilov and Hutter, arXiv 1711.05101), epsilon outside the root,
@@ -384,6 +387,7 @@ struct AdamW {
   TensorView exp_avg_sq;  // [n], v, in place
   ConstTensorView gradient;
   TensorView working = {};  // [n], p rounded to bf16, written; or empty
+  TensorView digests = {};  // [parts, 2], i64, low and high of the new p's, written; or empty
   std::span<const AdamWPart> parts;
   double gradient_scale;
   double learning_rate;

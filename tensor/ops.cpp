@@ -412,10 +412,16 @@ void check(const AdamW& op) {
   if (op.working.count() != 0) {
     check_count("AdamW", {"working", op.working}, op.parameter.count(), DType::bf16);
   }
+  const bool has_digests = op.digests.count() != 0;
+  if (has_digests) {
+    check_count("AdamW", {"digests", op.digests}, 2 * std::ssize(op.parts), DType::i64);
+  }
   for (const AdamWPart& part : op.parts) {
     require(part.begin >= 0 && part.count >= 0 && part.begin + part.count <= op.parameter.count(),
             "AdamW", "the {} elements from {} are not all of {}", part.count, part.begin,
             parameter);
+    require(!has_digests || part.place.columns > 0, "AdamW", "the part from {} has {} columns",
+            part.begin, part.place.columns);
   }
 }
 

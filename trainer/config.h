@@ -54,6 +54,7 @@ struct RunConfig {
   bool exact = false;                // the same bits on every layout; fp32 on CPUs
   std::int64_t exact_leaves = 0;     // of what tensor ranks share; unset or 0 in exact mode: 8
   std::int64_t exact_lanes = 0;      // of the global batch; unset or 0 in exact mode: 8 or less
+  bool check_replicas = true;        // that ranks which hold the same have the same bits
 
   void validate(ConfigProblems& problems) const;
 };
@@ -111,7 +112,6 @@ struct Config {
 
   /// What layers are built with; 0 outside of exact mode.
   int num_leaves() const { return run.exact ? static_cast<int>(run.exact_leaves) : 0; }
-
   std::int64_t num_data_ranks(int world_size) const {
     return parallel.mesh(world_size).size(Axis::data);
   }

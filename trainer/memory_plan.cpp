@@ -69,7 +69,8 @@ MemoryPlan plan_memory(const Config& config, const ProcessGroup& world, DeviceKi
   const GradientReducer reducer(device, mesh, parameters.buckets(), 1);
   const BatchFeed feed(device, shape);
   const std::int64_t of_model = device.used_bytes();
-  const Optimizer optimizer(config.optimizer, device, model.parameters());
+  const Optimizer optimizer(config.optimizer, device, parameters,
+                            held_parts(parameters, mesh.group(Axis::tensor)));
   const auto gradients = static_cast<std::int64_t>(parameters.gradients().bytes());
   const std::int64_t values = parameters.bytes() - gradients;
   const std::array<std::int64_t, 4> mine = {values, gradients, device.used_bytes() - of_model,

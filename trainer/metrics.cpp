@@ -71,20 +71,23 @@ File go_on(const std::string& path, const TrainConfig& config, std::int64_t last
 
 }  // namespace
 
+std::string training_line(const StepReport& report) {
+  // What the device could do at best is not known here, so there is no utilisation ("mfu").
+  return fmt::format(
+      R"({{"kind":"train","step":{},"loss":{},"grad_norm":{},"learning_rate":{},"tokens":{},)"
+      R"("samples":{},"batch_hash":"{:016x}","weights_digest":"{}","applied":{},"seconds":{},)"
+      R"("tokens_per_second":{},"tflops_per_rank":{},"mfu":null}})",
+      report.step, number(report.loss), number(report.gradient_norm), number(report.learning_rate),
+      report.tokens, report.samples, report.batch_hash, report.weights_digest.text(),
+      report.applied, number(report.seconds), number(report.tokens_per_second),
+      number(report.tflops_per_rank));
+}
+
 MetricsLog::MetricsLog(const std::string& path, const TrainConfig& config,
                        std::optional<std::int64_t> resumed_step)
     : file_(resumed_step ? go_on(path, config, *resumed_step) : File::create(path)) {}
 
-void MetricsLog::write(const StepReport& report) {
-  // What the device could do at best is not known here, so there is no utilisation ("mfu").
-  write_line(fmt::format(
-      R"({{"kind":"train","step":{},"loss":{},"grad_norm":{},"learning_rate":{},"tokens":{},)"
-      R"("samples":{},"batch_hash":"{:016x}","applied":{},"seconds":{},"tokens_per_second":{},)"
-      R"("tflops_per_rank":{},"mfu":null}})",
-      report.step, number(report.loss), number(report.gradient_norm), number(report.learning_rate),
-      report.tokens, report.samples, report.batch_hash, report.applied, number(report.seconds),
-      number(report.tokens_per_second), number(report.tflops_per_rank)));
-}
+void MetricsLog::write(const StepReport& report) { write_line(training_line(report)); }
 
 void MetricsLog::write(const ValidationReport& report) {
   write_line(fmt::format(R"({{"kind":"validation","step":{},"loss":{},"tokens":{}}})", report.step,

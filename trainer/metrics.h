@@ -14,6 +14,10 @@
 
 namespace redspine {
 
+/// The line of a step, without its end; the keys up to "seconds" are the same in any run of the
+/// same steps.
+std::string training_line(const StepReport& report);
+
 class MetricsLog {
  public:
   /// Starts a new file, or goes on with the one that is there, as an uninterrupted run would have

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "tensor/digest.h"
 #include "trainer/requests.h"
 
 namespace redspine {
@@ -24,6 +25,7 @@ struct StepReport {
   std::int64_t tokens;       // targets seen so far, over all ranks
   std::int64_t samples;      // sequences seen so far, over all ranks
   std::uint64_t batch_hash;  // sum of the samples' hashes modulo 2^64
+  Digest weights_digest;     // of the weights after it
   bool applied;              // the gradient was finite, and the parameters were updated
   double seconds;            // of this step, without evaluations and saves
   double tokens_per_second;  // over all ranks

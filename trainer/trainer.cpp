@@ -9,9 +9,11 @@
 #include <utility>
 
 #include "model/flops.h"
+#include "parallel/group/failure.h"
 #include "parallel/mesh/gradient_norm.h"
 #include "tensor/denormals.h"
 #include "trainer/batch_hash.h"
+#include "trainer/checkpoint/state_digests.h"
 #include "trainer/optimizer/schedule.h"
 
 namespace redspine {
@@ -115,8 +117,14 @@ Trainer::Trainer(const Config& config, RunData& data, const ProcessGroup& world,
              {device, mesh_, dtype_of(config.run.precision), config.num_leaves()},
              progress.step > 0 ? InitialWeights::zero : InitialWeights::drawn,
              lanes_ ? lanes_->num_buffers() : 1),
-      optimizer_(config.optimizer, device, model_.parameters(), progress.num_updates),
-      reducer_(device, mesh_, model_.parameters().buckets(), num_micro_batches_, lanes_),
+      replicas_({.world = mesh_.world(),
+                 .data = mesh_.group(Axis::data),
+                 .tensor = mesh_.group(Axis::tensor)},
+                model_.parameters(), held_parts(model_.parameters(), mesh_.group(Axis::tensor)),
+                config.run.check_replicas),
+      optimizer_(config.optimizer, device, model_.parameters(), replicas_.parts(),
+                 progress.num_updates),
+      reducer_(device, mesh_, model_.parameters().buckets(), num_micro_batches_),
       feed_(device, micro_batch_shape(config.batch)),
       evaluator_(make_evaluator(config, data, model_, feed_, {device, mesh_})),
       prefetcher_(data.training,
@@ -156,9 +164,8 @@ StepReport Trainer::train_step(const Requests& mine) {
       config_.optimizer.learning_rate * schedule_factor(config_.schedule, progress_.step);
   // Both numbers are the same bits on every rank, so all ranks decide alike.
   const bool is_finite = std::isfinite(loss) && std::isfinite(norm);
-  if (is_finite) {
-    optimizer_.update(learning_rate, clip_factor(norm, config_.optimizer.max_gradient_norm));
-  }
+  if (is_finite) update(learning_rate, clip_factor(norm, config_.optimizer.max_gradient_norm));
+  const Digest digest = weights_digest();
   phases.update = timer.next();
   progress_.samples_consumed += batch_size;
   progress_.tokens_consumed += batch_size * config_.batch.sequence_length;
@@ -175,6 +182,7 @@ StepReport Trainer::train_step(const Requests& mine) {
           .tokens = progress_.tokens_consumed,
           .samples = progress_.samples_consumed,
           .batch_hash = sums.batch_hash,
+          .weights_digest = digest,
           .applied = is_finite,
           .seconds = seconds,
           .tokens_per_second = num_tokens / seconds,
@@ -189,6 +197,48 @@ ScalarSum Trainer::squares_of_gradients() {
   return ScalarSum(exact_sum_of_squares(device_, parameters.owned_squares()));
 }
 
+void Trainer::update(double learning_rate, double gradient_scale) {
+  if (fault_ && fault_->step == progress_.step && fault_->rank == mesh_.world().rank()) {
+    inject_now();
+  }
+  optimizer_.update(learning_rate, gradient_scale);
+  take_digests(optimizer_.digests());
+}
+
+void Trainer::take_digests(std::vector<Digest> of_parts) {
+  value_digests_ = std::move(of_parts);
+  weights_digest_ =
+      replicas_.whole(value_digests_, fmt::format("step {}: the weights", progress_.step));
+}
+
+Digest Trainer::weights_digest() {
+  if (!weights_digest_) {
+    const ParameterStore& store = model_.parameters();
+    take_digests(digests_of(replicas_.parts(), store, StatePart::value, store.values(),
+                            fetch_from(device_)));
+  }
+  return *weights_digest_;
+}
+
+void Trainer::inject_now() {
+  ParameterStore& store = model_.parameters();
+  const auto flat = [&]() -> TensorView {
+    switch (fault_->place) {
+      case FaultPlace::weight:
+        return store.values();
+      case FaultPlace::exp_avg:
+        return optimizer_.exp_avg();
+      case FaultPlace::exp_avg_sq:
+        return optimizer_.exp_avg_sq();
+      case FaultPlace::gradient:
+        return store.gradients();
+    }
+    __builtin_unreachable();
+  };
+  flip_bit(*fault_, store, flat(), device_);
+  log_from_rank(mesh_.world(), "flipped " + fault_->to_string());
+}
+
 std::optional<ValidationReport> Trainer::evaluate(const std::function<Requests()>& poll) {
   std::optional<ValidationReport> report;
   if (evaluator_) report = evaluator_->evaluate(progress_.step, poll);
@@ -199,7 +249,8 @@ std::optional<ValidationReport> Trainer::evaluate(const std::function<Requests()
 TrainingTensors Trainer::tensors() {
   return {.values = model_.parameters().values(),
           .exp_avg = optimizer_.exp_avg(),
-          .exp_avg_sq = optimizer_.exp_avg_sq()};
+          .exp_avg_sq = optimizer_.exp_avg_sq(),
+          .value_digests = value_digests_};
 }
 
 }  // namespace redspine

@@ -15,7 +15,9 @@
 #include "trainer/checkpoint/format/training_json.h"
 #include "trainer/checkpoint/training_state.h"
 #include "trainer/config.h"
+#include "trainer/digest/replica_check.h"
 #include "trainer/evaluator.h"
+#include "trainer/fault_injection.h"
 #include "trainer/optimizer/optimizer.h"
 #include "trainer/report.h"
 
@@ -48,11 +50,20 @@ class Trainer {
   const TrainingProgress& progress() const { return progress_; }
   /// All that changes with the steps, besides progress(); on the device.
   TrainingTensors tensors();
+  /// The digest of the weights after the last step, or as they were loaded or drawn. Collective,
+  /// and costs a look at all weights, the first time after they were loaded. CollectiveError where
+  /// ranks that hold the same differ.
+  Digest weights_digest();
+  /// Flips a bit in the step that it names: for tests.
+  void inject(const BitFlip& fault) { fault_ = fault; }
   Gpt& model() { return model_; }
   const ProcessMesh& mesh() const { return mesh_; }
 
  private:
   ScalarSum squares_of_gradients();
+  void update(double learning_rate, double gradient_scale);
+  void inject_now();
+  void take_digests(std::vector<Digest> of_parts);
 
   Config config_;
   TrainingProgress progress_;
@@ -61,11 +72,15 @@ class Trainer {
   std::int64_t num_micro_batches_;  // per rank and step
   std::optional<LaneSums> lanes_;   // exact mode
   Gpt model_;
+  ReplicaCheck replicas_;
   Optimizer optimizer_;
   GradientReducer reducer_;
   BatchFeed feed_;
   std::optional<Evaluator> evaluator_;
   Prefetcher prefetcher_;
+  std::vector<Digest> value_digests_;  // of this rank's parts; empty: not known
+  std::optional<Digest> weights_digest_;
+  std::optional<BitFlip> fault_;
 };
 
 }  // namespace redspine

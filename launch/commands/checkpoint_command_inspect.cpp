@@ -65,12 +65,39 @@ std::string loss_text(const std::optional<double>& loss) {
   return loss ? fmt::format("{:.6g}", *loss) : "not known";
 }
 
+std::string digest_text(const std::optional<Digest>& digest) {
+  return digest ? digest->text() : "none";
+}
+
+// A line on what was computed, and on what training.json says where that is something else.
+std::string digest_line(const char* what, const std::optional<Digest>& computed,
+                        const Digest* recorded) {
+  std::string line = fmt::format("{:<12}{}", what, digest_text(computed));
+  if (recorded != nullptr && computed == *recorded) line += ", as training.json says";
+  if (recorded != nullptr && computed != *recorded) {
+    line += fmt::format(": NOT what training.json says, {}", recorded->text());
+  }
+  return line + "\n";
+}
+
+std::string digest_lines(const CheckpointSummary& summary) {
+  const StateDigests* recorded =
+      summary.training && summary.training->digests ? &*summary.training->digests : nullptr;
+  std::string lines =
+      digest_line("digest", summary.weights_digest, recorded ? &recorded->weights : nullptr);
+  if (summary.num_optimizer_tensors == 0) return lines;
+  lines += digest_line("exp_avg", summary.exp_avg_digest, recorded ? &recorded->exp_avg : nullptr);
+  return lines + digest_line("exp_avg_sq", summary.exp_avg_sq_digest,
+                             recorded ? &recorded->exp_avg_sq : nullptr);
+}
+
 std::string summary_text(const std::string& directory, const CheckpointSummary& summary) {
   std::vector<std::vector<std::string>> tensors = {
-      {"tensor", "type", "shape", "parameters", "norm"}};
+      {"tensor", "type", "shape", "parameters", "norm", "digest"}};
   for (const TensorSummary& tensor : summary.tensors) {
     tensors.push_back({tensor.name, std::string(name_of(tensor.type)), shape_text(tensor.shape),
-                       fmt::format("{}", tensor.count), fmt::format("{:.6g}", tensor.norm)});
+                       fmt::format("{}", tensor.count), fmt::format("{:.6g}", tensor.norm),
+                       digest_text(tensor.digest)});
   }
   std::vector<std::vector<std::string>> layers = {{"layer", "parameters", "norm"}};
   for (const LayerSummary& layer : summary.layers) {
@@ -81,6 +108,7 @@ std::string summary_text(const std::string& directory, const CheckpointSummary& 
       "{}\n\nmodel       {}\nparameters  {}\ntensors     {}, and {} of the optimizer; {} bytes\n",
       directory, describe(summary.config), summary.num_parameters(), summary.tensors.size(),
       summary.num_optimizer_tensors, summary.tensor_bytes);
+  text += digest_lines(summary);
   if (summary.training) {
     const TrainingRecord& record = *summary.training;
     text += fmt::format(
@@ -90,7 +118,8 @@ std::string summary_text(const std::string& directory, const CheckpointSummary& 
         loss_text(record.loss), loss_text(record.validation_loss), record.num_data_ranks,
         record.num_tensor_ranks, record.run_id);
   }
-  text += "\n" + format_table({Align::left, Align::left, Align::left, Align::right, Align::right},
+  text += "\n" + format_table({Align::left, Align::left, Align::left, Align::right, Align::right,
+                               Align::left},
                               tensors);
   text += "\n" + format_table({Align::left, Align::right, Align::right}, layers);
   if (summary.training) {
@@ -108,6 +137,11 @@ nlohmann::ordered_json number(double value) {
   return fmt::format("{}", value);
 }
 
+nlohmann::ordered_json json_of(const std::optional<Digest>& digest) {
+  if (digest) return digest->text();
+  return nullptr;
+}
+
 std::string summary_json(const std::string& directory, const CheckpointSummary& summary) {
   nlohmann::ordered_json json = {
       {"directory", directory},
@@ -115,6 +149,9 @@ std::string summary_json(const std::string& directory, const CheckpointSummary& 
       {"parameters", summary.num_parameters()},
       {"optimizer_tensors", summary.num_optimizer_tensors},
       {"tensor_bytes", summary.tensor_bytes},
+      {"weights_digest", json_of(summary.weights_digest)},
+      {"exp_avg_digest", json_of(summary.exp_avg_digest)},
+      {"exp_avg_sq_digest", json_of(summary.exp_avg_sq_digest)},
       {"training", nullptr},
       {"tensors", nlohmann::ordered_json::array()},
       {"layers", nlohmann::ordered_json::array()}};
@@ -123,7 +160,8 @@ std::string summary_json(const std::string& directory, const CheckpointSummary& 
                                {"dtype", name_of(tensor.type)},
                                {"shape", tensor.shape},
                                {"parameters", tensor.count},
-                               {"norm", number(tensor.norm)}});
+                               {"norm", number(tensor.norm)},
+                               {"digest", json_of(tensor.digest)}});
   }
   for (const LayerSummary& layer : summary.layers) {
     json["layers"].push_back(
@@ -169,6 +207,15 @@ std::string difference_text(const DirectoryDifference& difference) {
                             difference.tensors.size());
 }
 
+// --- verify
+
+// Of a checkpoint that was found to be as training.json says.
+std::string digest_remark(const std::string& directory) {
+  if (!exists(directory + "/training.json", "")) return "";
+  const std::optional<StateDigests> digests = read_training_record(directory).digests;
+  return digests ? ", weights_digest " + digests->weights.text() : "";
+}
+
 int verify(const MpiSession& session, Arguments arguments) {
   const ProcessGroup& world = session.world();
   const std::string directory = agree(world, [&] {
@@ -180,7 +227,9 @@ int verify(const MpiSession& session, Arguments arguments) {
   const std::vector<std::string> problems = verify_checkpoint(directory, Verification::full, world);
   if (world.rank() == 0) {
     for (const std::string& problem : problems) print_error("{}\n", problem);
-    if (problems.empty()) print_out("{}: every byte is as it was written\n", directory);
+    if (problems.empty()) {
+      print_out("{}: every byte is as it was written{}\n", directory, digest_remark(directory));
+    }
   }
   return problems.empty() ? kExitDone : kExitFailed;
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <optional>
 #include <sstream>
 
@@ -17,6 +18,7 @@
 #include "launch/run/run_data.h"
 #include "launch/run/run_needs.h"
 #include "launch/run/run_start.h"
+#include "parallel/group/failure.h"
 #include "tensor/device.h"
 #include "trainer/checkpoint/loader.h"
 #include "trainer/checkpoint/saver.h"
@@ -80,6 +82,17 @@ void load(const Config& config, const RunStart& start, const TrainingTensors& te
   }
 }
 
+/// Whether what was loaded is what was saved, and the same on all ranks that hold the same.
+void check_loaded(const RunStart& start, Trainer& trainer) {
+  const Digest digest = trainer.weights_digest();
+  if (!start.resumed || !start.resumed->record.digests) return;
+  const Digest& recorded = start.resumed->record.digests->weights;
+  if (digest == recorded) return;
+  throw CollectiveError(
+      fmt::format("{}: the weights as they were loaded have the digest {}; training.json says {}",
+                  start.resumed->directory, digest.text(), recorded.text()));
+}
+
 /// A run that was stopped before it could train: all that it has is on the disk already.
 int end_at_start(const ProcessGroup& world, const Requests& requests, RequestWatch& watch) {
   if (world.rank() == 0) {
@@ -105,6 +118,7 @@ int run(const EffectiveConfig& effective, const DataFingerprint& fingerprint, co
     });
     const Requests requests = agree_on(watch.poll(), world);
     if (requests.stops()) return end_at_start(world, requests, watch);
+    check_loaded(start, trainer);
   }
   take_over_directory(world, effective, start);
   std::optional<std::string> resumed_from;
@@ -117,7 +131,8 @@ int run(const EffectiveConfig& effective, const DataFingerprint& fingerprint, co
        .mode = saves_in_background ? SaveMode::asynchronous : SaveMode::synchronous,
        .retention = {.keep = config.checkpoint.keep,
                      .keep_every = config.checkpoint.keep_every,
-                     .resumed_from = resumed_from}},
+                     .resumed_from = resumed_from},
+       .check_replicas = config.run.check_replicas},
       start.store, trainer.mesh(), trainer.model().parameters(), device);
   const RunEnd end = run_training(trainer, config,
                                   {.run_id = start.store.run_id(),
@@ -128,11 +143,24 @@ int run(const EffectiveConfig& effective, const DataFingerprint& fingerprint, co
   return end == RunEnd::stopped ? kExitStopped : kExitDone;
 }
 
+/// A bit that is to flip, for tests of what notices it.
+std::optional<BitFlip> read_fault(int num_ranks) {
+  constexpr const char* kVariable = "REDSPINE_FLIP_BIT";
+  const char* text = std::getenv(kVariable);
+  if (text == nullptr) return std::nullopt;
+  BitFlip fault = BitFlip::parse(text, kVariable);
+  if (fault.rank >= num_ranks) {
+    throw ConfigError(kVariable, fmt::format("names rank {} of {}", fault.rank, num_ranks));
+  }
+  return fault;
+}
+
 int train(const MpiSession& session, const StopSignals& signals, Arguments arguments) {
   const ProcessGroup& world = session.world();
   const Options options = agree(world, [&] { return read_options(arguments, world.size()); });
   const Config& config = options.effective.config;
   reject_unequal(world, "configuration", to_yaml(config));
+  const std::optional<BitFlip> fault = agree(world, [&] { return read_fault(world.size()); });
 
   const JobThreads threads = agree_on_threads(world);
   RunData data = agree_with_places(world, options.effective, [&] { return RunData(config); });
@@ -170,6 +198,7 @@ int train(const MpiSession& session, const StopSignals& signals, Arguments argum
   const TrainingProgress progress =
       start.resumed ? start.resumed->record.progress : TrainingProgress{};
   Trainer trainer(config, data, world, *device, progress);
+  if (fault) trainer.inject(*fault);
   return run_or_abort(
       session, [&] { return run(options.effective, fingerprint, start, watch, trainer, *device); });
 }

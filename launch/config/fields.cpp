@@ -65,6 +65,9 @@ std::vector<Field> fields_of(Config& config) {
        "Exact mode: lanes of every sum over the global batch, a multiple of the data ranks; 0: 8, "
        "or "
        "the largest power of two that divides the batch. Another number is another run"},
+      {"run.check_replicas", &run.check_replicas,
+       "Compare the weights' digests of ranks that hold the same in each step, and those of the "
+       "moments at each save; a difference ends the run ([exactness](exactness.md#replicas))"},
 
       {"model.family", choice(model.family),
        "Presets of the other keys of `model`; a key that is given wins"},

@@ -60,9 +60,14 @@ double ProcessGroup::all_reduce(double value, ReduceOp op) const {
 }
 
 std::uint64_t ProcessGroup::sum(std::uint64_t value) const {
-  check_mpi(MPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_UINT64_T, MPI_SUM, handle_->communicator),
-            "MPI_Allreduce");
+  sum(std::span<std::uint64_t>(&value, 1));
   return value;
+}
+
+void ProcessGroup::sum(std::span<std::uint64_t> values) const {
+  check_mpi(MPI_Allreduce(MPI_IN_PLACE, values.data(), static_cast<int>(values.size()),
+                          MPI_UINT64_T, MPI_SUM, handle_->communicator),
+            "MPI_Allreduce");
 }
 
 std::vector<std::string> ProcessGroup::all_gather(const std::string& bytes) const {

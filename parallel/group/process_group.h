@@ -31,8 +31,9 @@ class ProcessGroup {
   /// The same bits on every rank.
   void all_reduce(std::span<double> values, ReduceOp op) const;
   double all_reduce(double value, ReduceOp op) const;
-  /// Sum modulo 2^64, exact in any order.
+  /// Sums modulo 2^64, exact in any order.
   std::uint64_t sum(std::uint64_t value) const;
+  void sum(std::span<std::uint64_t> values) const;
   /// What every rank gave, by rank. Lengths may differ.
   std::vector<std::string> all_gather(const std::string& bytes) const;
   void barrier() const;

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "tensor/cuda/cuda_kernels.h"
+#include "tensor/cuda/digest.h"
 #include "tensor/cuda/elementwise.h"
 #include "tensor/cuda/parts.h"
 
@@ -102,6 +103,7 @@ void CudaKernels::run(const AdamW& op) const {
           launch(stream_, {num_blocks, kElementwiseThreads}, adamw_kernel<width>, step, table);
         });
   });
+  if (op.digests.count() != 0) write_digests(stream_, scratch_, op);
 }
 
 }  // namespace redspine::cuda

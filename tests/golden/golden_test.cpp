@@ -154,7 +154,8 @@ TEST_P(Golden, LossAndGradientsAgreeWithTransformers) {
 }
 
 TEST_P(Golden, TenStepsAgreeWithTorchAdamW) {
-  Optimizer optimizer(golden_.optimizer, *device_, gpt_.parameters());
+  Optimizer optimizer(golden_.optimizer, *device_, gpt_.parameters(),
+                      held_parts(gpt_.parameters()));
   const std::vector<ConstTensorView> owned = gpt_.parameters().owned_gradients();
   for (std::size_t step = 0; step < golden_.steps.size(); ++step) {
     const GoldenStep& expected = golden_.steps[step];

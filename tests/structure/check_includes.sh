@@ -47,12 +47,15 @@ BEGIN {
   allow("data", "data/documents data/files data/io data/tokenizer" leaf)
 
   calculating = " model parallel parallel/group parallel/mesh tensor"
-  allow("trainer/optimizer", calculating)
+  allow("trainer/digest", calculating)
+  allow("trainer/optimizer", "trainer/digest" calculating)
   allow("trainer/checkpoint/format", "data/files data/io model model/transformers tensor")
-  allow("trainer/checkpoint", "trainer/checkpoint/format data/files data/io model/transformers" calculating)
-  allow("trainer", "trainer/checkpoint trainer/checkpoint/format trainer/optimizer data data/io" calculating)
+  allow("trainer/checkpoint", \
+        "trainer/checkpoint/format trainer/digest data/files data/io model/transformers" calculating)
+  allow("trainer", "trainer/checkpoint trainer/checkpoint/format trainer/digest trainer/optimizer data data/io" \
+        calculating)
 
-  training = " trainer trainer/checkpoint trainer/checkpoint/format trainer/optimizer"
+  training = " trainer trainer/checkpoint trainer/checkpoint/format trainer/digest trainer/optimizer"
   reading = " data data/documents data/files data/io data/tokenizer"
   allow("launch/job", "data/io parallel/group tensor")
   allow("launch/config", "launch/job data/tokenizer tensor" training)

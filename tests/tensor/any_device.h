@@ -1,4 +1,4 @@
-// The device that any_device_test.cpp is linked with: each backend's test of its device defines it.
+// The device of the tests that run on any: each backend's test of its device defines it.
 #pragma once
 
 #include <memory>

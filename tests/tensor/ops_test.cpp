@@ -298,6 +298,14 @@ TEST(OpsCheck, OptimizerStateMatchesItsParameter) {
   const AdamWPart part{.begin = 1, .count = 3, .weight_decay = 0.0};
   adamw.parts = {&part, 1};
   expect_error(adamw, "AdamW: the 3 elements from 1 are not all of parameter [3]");
+  AdamWPart other{.begin = 1, .count = 2, .weight_decay = 0.0};
+  other.place.columns = 0;
+  adamw.parts = {&other, 1};
+  expect_error(adamw, "none");
+  adamw.digests = i64({1, 2});
+  expect_error(adamw, "AdamW: the part from 1 has 0 columns");
+  adamw.digests = i64({2, 2});
+  expect_error(adamw, "AdamW: digests [2, 2] must hold 2 elements");
 }
 
 TEST(OpsRun, TheCpuRejectsBf16) {

@@ -37,6 +37,7 @@ StepReport report() {
           .tokens = 0,
           .samples = 0,
           .batch_hash = 0,
+          .weights_digest = {},
           .applied = true,
           .seconds = 2.0,
           .tokens_per_second = 8192.0,

@@ -29,6 +29,7 @@ StepReport step_report() {
           .tokens = 12'288,
           .samples = 12,
           .batch_hash = 0x00ab'cdef'0123'4567,
+          .weights_digest = {.low = 0x0123'4567'89ab'cdef, .high = 0x00aa'bbcc'ddee'ff00},
           .applied = true,
           .seconds = 0.5,
           .tokens_per_second = 8192.0,
@@ -61,15 +62,16 @@ class MetricsFile : public ::testing::Test {
 
 TEST_F(MetricsFile, ATrainingLineHasTheKeysOfTheInterfaceInItsOrder) {
   MetricsLog(path_.string(), TrainConfig{}, std::nullopt).write(step_report());
-  EXPECT_EQ(keys(),
-            (std::vector<std::string>{"kind", "step", "loss", "grad_norm", "learning_rate",
-                                      "tokens", "samples", "batch_hash", "applied", "seconds",
-                                      "tokens_per_second", "tflops_per_rank", "mfu"}));
+  EXPECT_EQ(keys(), (std::vector<std::string>{"kind", "step", "loss", "grad_norm", "learning_rate",
+                                              "tokens", "samples", "batch_hash", "weights_digest",
+                                              "applied", "seconds", "tokens_per_second",
+                                              "tflops_per_rank", "mfu"}));
   const ordered_json line = ordered_json::parse(text());
   EXPECT_EQ(line.at("kind"), "train");
   EXPECT_EQ(line.at("step"), 3);
   EXPECT_EQ(line.at("loss"), 5.25);
   EXPECT_EQ(line.at("batch_hash"), "00abcdef01234567");
+  EXPECT_EQ(line.at("weights_digest"), "00aabbccddeeff000123456789abcdef");
   EXPECT_EQ(line.at("applied"), true);
   EXPECT_EQ(line.at("tokens"), 12'288);
   EXPECT_TRUE(line.at("mfu").is_null());

@@ -37,7 +37,7 @@ class WrittenOut {
         feed(*device, shape),
         model(config.model, shape, config.run.seed, {*device, mesh}),
         reducer(*device, mesh, model.parameters().buckets(), 1),
-        optimizer(config.optimizer, *device, model.parameters()) {}
+        optimizer(config.optimizer, *device, model.parameters(), held_parts(model.parameters())) {}
 
   Step train_step() {
     ++num_steps;

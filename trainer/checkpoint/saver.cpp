@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <bit>
 #include <chrono>
 #include <exception>
 #include <map>
@@ -19,6 +18,7 @@
 #include "trainer/checkpoint/format/model_json.h"
 #include "trainer/checkpoint/rank_files.h"
 #include "trainer/checkpoint/save_plan.h"
+#include "trainer/checkpoint/state_check.h"
 #include "trainer/checkpoint/tensor_gather.h"
 #include "trainer/checkpoint/verify.h"
 
@@ -33,24 +33,6 @@ double seconds_since(Clock::time_point start) {
 
 std::span<const float> in_place(ConstTensorView from, HostBuffer&) { return host_values(from); }
 
-Fetch fetch_from(Device& device) {
-  if (device.has_host_memory()) return in_place;
-  return [&device](ConstTensorView from, HostBuffer& buffer) -> std::span<const float> {
-    const std::span<float> to = buffer.take(from.count());
-    device.download(host_view(to), from);
-    return to;
-  };
-}
-
-bool are_finite(std::span<const float> values) {
-  constexpr std::uint32_t kExponent = 0x7F800000;  // all ones in infinity and NaN alone
-  std::uint32_t num_bad = 0;
-  for (const float value : values) {
-    num_bad += (std::bit_cast<std::uint32_t>(value) & kExponent) == kExponent ? 1U : 0U;
-  }
-  return num_bad == 0;
-}
-
 // Host memory for one state of this rank.
 struct Snapshot {
   Snapshot(Device& device, const Shape& shape)
@@ -58,8 +40,11 @@ struct Snapshot {
         exp_avg(device, DType::f32, shape),
         exp_avg_sq(device, DType::f32, shape) {}
 
-  TrainingTensors views() {
-    return {.values = values.view(), .exp_avg = exp_avg.view(), .exp_avg_sq = exp_avg_sq.view()};
+  TrainingTensors views(const TrainingTensors& of) {
+    return {.values = values.view(),
+            .exp_avg = exp_avg.view(),
+            .exp_avg_sq = exp_avg_sq.view(),
+            .value_digests = of.value_digests};
   }
 
   HostTensor values;
@@ -77,12 +62,15 @@ class CheckpointSaver::Work {
         store_(std::move(store)),
         world_(mesh.world().split(0)),
         tensor_axis_(mesh.group(Axis::tensor).split(0)),
+        data_axis_(mesh.group(Axis::data).split(0)),
         first_writer_(mesh.shape().first_along(world_.rank(), Axis::tensor)),
         parameters_(parameters),
         device_(device),
         tensors_(stored_tensors(options_.model)),
         plan_(tensors_, world_.size()),
-        gather_(parameters, tensor_axis_) {
+        gather_(parameters, tensor_axis_),
+        check_({.world = world_, .data = data_axis_, .tensor = tensor_axis_}, parameters, tensors_,
+               store_.folder(), options_.check_replicas) {
     if (options_.mode == SaveMode::asynchronous) {
       snapshot_.emplace(device, parameters.values().shape());
     }
@@ -99,7 +87,7 @@ class CheckpointSaver::Work {
                       .path = store_.path_of(record.progress.step),
                       .bytes = plan_.total_bytes()};
     if (snapshot_) {
-      const TrainingTensors copy = snapshot_->views();
+      const TrainingTensors copy = snapshot_->views(tensors);
       for (const StatePart part : kStateParts) {
         device_.download(view_of(copy, part), view_of(tensors, part));
       }
@@ -154,33 +142,20 @@ class CheckpointSaver::Work {
 
   void write(const TrainingTensors& tensors, const TrainingRecord& record, const Fetch& fetch) {
     const std::int64_t step = record.progress.step;
+    TrainingRecord complete_record = record;
+    complete_record.digests = check_.run(tensors, step, fetch);
     run_together(world_, [&] {
-      check_finite(tensors.values, fetch, step);
       if (world_.rank() == 0) store_.begin(step);
     });
     try {
       const std::map<std::string, ManifestFile> mine = write_tensors(tensors, step, fetch);
       const Manifest manifest = gather_manifest(mine);
       run_together(world_, [&] {
-        if (world_.rank() == 0) complete(manifest, record);
+        if (world_.rank() == 0) complete(manifest, complete_record);
       });
     } catch (const CollectiveError&) {
       if (world_.rank() == 0) drop_partial(step);
       throw;
-    }
-  }
-
-  // A model that is beyond repair must not take the place of one that is not.
-  void check_finite(ConstTensorView values, const Fetch& fetch, std::int64_t step) const {
-    HostBuffer buffer;
-    for (const Parameter& parameter : parameters_.parameters()) {
-      if (are_finite(fetch(values.slice(parameter.offset, parameter.value.count()), buffer))) {
-        continue;
-      }
-      throw Error(
-          fmt::format("after step {} the parameter {} is not finite, so no checkpoint is "
-                      "written; those in {} stay",
-                      step, parameter.spec.name, store_.folder()));
     }
   }
 
@@ -274,14 +249,16 @@ class CheckpointSaver::Work {
 
   SaverOptions options_;
   CheckpointStore store_;
-  ProcessGroup world_;  // both for this object's use alone, in either thread
+  ProcessGroup world_;  // all three for this object's use alone, in either thread
   ProcessGroup tensor_axis_;
+  ProcessGroup data_axis_;
   int first_writer_;  // world rank of the first in the tensor group
   const ParameterStore& parameters_;
   Device& device_;
   std::vector<StoredTensor> tensors_;
   SavePlan plan_;
   TensorGather gather_;
+  StateCheck check_;
   std::optional<Snapshot> snapshot_;
   std::atomic<bool> has_failed_ = false;
   std::exception_ptr failure_;

@@ -27,6 +27,7 @@ struct SaverOptions {
   ModelConfig model;
   SaveMode mode = SaveMode::asynchronous;
   Retention retention;
+  bool check_replicas = true;  // what several ranks hold has to be the same on all
 };
 
 class CheckpointSaver {

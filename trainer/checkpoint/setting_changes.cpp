@@ -111,7 +111,8 @@ std::vector<SettingChange> changed_settings(const std::vector<Setting>& before,
                        .before = old->value,
                        .after = setting.value,
                        .effect = rule->effect,
-                       .is_compatible = rule->kind != Kind::impossible});
+                       .is_compatible = rule->kind != Kind::impossible,
+                       .is_of_layout = rule->effect == kSameResults});
   }
   return changes;
 }

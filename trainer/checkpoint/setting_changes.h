@@ -15,6 +15,7 @@ struct SettingChange {
   std::string after;
   std::string effect;  // what it affects, or why it is not possible
   bool is_compatible = true;
+  bool is_of_layout = false;  // where and how the same is computed
 };
 
 /// Settings that differ, in the order of `after`. Those that do not touch the training (names,

@@ -7,23 +7,58 @@
 #include "data/io/file.h"
 #include "trainer/checkpoint/format/model_json.h"
 #include "trainer/checkpoint/model_directory.h"
+#include "trainer/checkpoint/stored_digest.h"
 
 namespace redspine {
 namespace {
 
 constexpr std::int64_t kElementsAtOnce = std::int64_t{1} << 20;
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-double sum_of_squares(const TensorFiles::Place& place) {
+struct Content {
+  double sum_of_squares = 0.0;
+  std::optional<Digest> digest;
+};
+
+/// Of a tensor that is that of the model, or none of its tensors.
+Content read_content(const TensorFiles::Place& place, const NamedTensor* named) {
+  Content content;
+  std::optional<StoredDigest> digest;
+  if (named != nullptr && place.entry->shape == named->tensor->shape.dims()) {
+    digest.emplace(*named->tensor, named->part);
+  }
   std::vector<float> values;
-  double sum = 0.0;
   for (std::int64_t first = 0; first < place.entry->count(); first += kElementsAtOnce) {
     values.resize(
         static_cast<std::size_t>(std::min(kElementsAtOnce, place.entry->count() - first)));
     place.file->read_floats(*place.entry, first, values);
-    for (const float value : values) sum += static_cast<double>(value) * static_cast<double>(value);
+    for (const float value : values) {
+      content.sum_of_squares += static_cast<double>(value) * static_cast<double>(value);
+    }
+    if (digest) digest->add(first, values);
   }
-  return sum;
+  if (digest) content.digest = digest->sum();
+  return content;
 }
+
+/// Adds up the digests of a part's tensors; gives them once all are there.
+class DigestSum {
+ public:
+  explicit DigestSum(std::size_t num_tensors) : num_missing_(num_tensors) {}
+
+  void add(const std::optional<Digest>& digest) {
+    if (!digest) return;
+    sum_ += *digest;
+    --num_missing_;
+  }
+  std::optional<Digest> result() const {
+    return num_missing_ == 0 ? std::optional(sum_) : std::nullopt;
+  }
+
+ private:
+  std::size_t num_missing_;
+  Digest sum_;
+};
 
 /// Up to and with the number of the block; around the blocks, all but what kind of weight it is.
 std::string layer_of(const std::string& name) {
@@ -74,25 +109,41 @@ CheckpointSummary summarize(const std::string& directory) {
                             .layers = {},
                             .training = std::nullopt};
   TensorFiles files = TensorFiles::open(directory, "model");
+  const StoredTensors known(summary.config);
+  DigestSum weights(known.num_tensors());
   for (const std::string& name : ordered_names(summary.config, files)) {
     const TensorFiles::Place& place = files.at(name);
-    const double norm = is_real(place.entry->type) ? std::sqrt(sum_of_squares(place))
-                                                   : std::numeric_limits<double>::quiet_NaN();
-    summary.tensors.push_back({.name = name,
-                               .type = place.entry->type,
-                               .shape = place.entry->shape,
-                               .count = place.entry->count(),
-                               .norm = norm});
+    TensorSummary& tensor =
+        summary.tensors.emplace_back(TensorSummary{.name = name,
+                                                   .type = place.entry->type,
+                                                   .shape = place.entry->shape,
+                                                   .count = place.entry->count(),
+                                                   .norm = kNaN});
+    if (is_real(tensor.type)) {
+      const Content content = read_content(place, known.find(name));
+      tensor.norm = std::sqrt(content.sum_of_squares);
+      tensor.digest = content.digest;
+    }
+    weights.add(tensor.digest);
     add_to_layer(summary.layers, summary.tensors.back());
     summary.tensor_bytes += place.entry->bytes();
   }
   if (has_tensor_files(directory, "optimizer")) {
     const TensorFiles optimizer = TensorFiles::open(directory, "optimizer");
+    DigestSum exp_avg(known.num_tensors());
+    DigestSum exp_avg_sq(known.num_tensors());
     for (const auto& [name, place] : optimizer.tensors()) {
       ++summary.num_optimizer_tensors;
       summary.tensor_bytes += place.entry->bytes();
+      const NamedTensor* named = known.find(name);
+      if (named == nullptr || !is_real(place.entry->type)) continue;
+      (named->part == StatePart::exp_avg ? exp_avg : exp_avg_sq)
+          .add(read_content(place, named).digest);
     }
+    summary.exp_avg_digest = exp_avg.result();
+    summary.exp_avg_sq_digest = exp_avg_sq.result();
   }
+  summary.weights_digest = weights.result();
   if (exists(directory + "/training.json", "")) {
     summary.training = read_training_record(directory);
   }

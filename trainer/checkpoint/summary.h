@@ -1,5 +1,5 @@
 // What lies in a model directory, ours or one of `transformers`, in numbers for people. Reads all
-// weights once, for their norms. Local.
+// weights and moments once, for norms and digests. Local.
 #pragma once
 
 #include <cstdint>
@@ -19,6 +19,7 @@ struct TensorSummary {
   std::vector<std::int64_t> shape;
   std::int64_t count;  // elements
   double norm;         // Euclidean, over all elements; NaN for a type without real numbers
+  std::optional<Digest> digest = {};  // of the values in f32; none where it does not fit the model
 };
 
 /// The tensors of one block, or of one place around the blocks.
@@ -35,6 +36,11 @@ struct CheckpointSummary {
   std::int64_t num_optimizer_tensors = 0;
   std::int64_t tensor_bytes = 0;  // of model and optimizer
   std::optional<TrainingRecord> training;
+  // Of all values, and of all moments, in f32; computed. None where a tensor is missing or does not
+  // fit the model.
+  std::optional<Digest> weights_digest = {};
+  std::optional<Digest> exp_avg_digest = {};
+  std::optional<Digest> exp_avg_sq_digest = {};
 
   std::int64_t num_parameters() const;
 };

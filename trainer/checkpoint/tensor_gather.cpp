@@ -17,6 +17,17 @@ std::size_t first_element(const StoredTensor& tensor, const StoredRegion& region
 
 }  // namespace
 
+Fetch fetch_from(Device& device) {
+  if (device.has_host_memory()) {
+    return [](ConstTensorView from, HostBuffer&) { return host_values(from); };
+  }
+  return [&device](ConstTensorView from, HostBuffer& buffer) -> std::span<const float> {
+    const std::span<float> to = buffer.take(from.count());
+    device.download(host_view(to), from);
+    return to;
+  };
+}
+
 TensorGather::TensorGather(const ParameterStore& parameters, const ProcessGroup& tensor_axis)
     : parameters_(parameters), tensor_axis_(tensor_axis) {
   std::vector<Held> mine;

@@ -18,6 +18,9 @@ namespace redspine {
 /// The elements of `from` in host memory: in place, or copied off a device to the buffer.
 using Fetch = std::function<std::span<const float>(ConstTensorView from, HostBuffer& buffer)>;
 
+/// In place where the device's memory is the host's.
+Fetch fetch_from(Device& device);
+
 class TensorGather {
  public:
   /// Both borrowed. `tensor_axis` is for this object's use alone.

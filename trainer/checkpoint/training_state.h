@@ -4,8 +4,10 @@
 
 #include <array>
 #include <string>
+#include <vector>
 
 #include "model/parameters.h"
+#include "tensor/digest.h"
 
 namespace redspine {
 
@@ -14,6 +16,7 @@ struct TrainingTensors {
   TensorView values;
   TensorView exp_avg;
   TensorView exp_avg_sq;
+  std::vector<Digest> value_digests = {};  // of held_parts(), as a step left them; none: not known
 };
 
 /// The parts of a state in the order in which they are stored, and what their names begin with.

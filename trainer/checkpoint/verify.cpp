@@ -7,11 +7,16 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <optional>
+#include <utility>
 
 #include "data/io/folders.h"
 #include "tensor/error.h"
 #include "trainer/checkpoint/format/manifest.h"
+#include "trainer/checkpoint/format/model_json.h"
 #include "trainer/checkpoint/format/safetensors.h"
+#include "trainer/checkpoint/state_digests.h"
+#include "trainer/checkpoint/stored_digest.h"
 
 namespace redspine {
 namespace {
@@ -34,6 +39,7 @@ class Verifier {
     try {
       if (verification_ == Verification::from_medium) forget_files();
       const Manifest manifest = read_manifest(directory_);
+      read_digests();
       for (const auto& [name, file] : manifest.files) {
         if (verification_ == Verification::model && name.starts_with("optimizer")) continue;
         check_file(directory_ + "/" + name, file);
@@ -45,6 +51,8 @@ class Verifier {
         if (manifest.files.contains(index) || ::access(path.c_str(), F_OK) != 0) continue;
         problems_.push_back(path + ": is not in the manifest");
       }
+      // Where the files differ from what was written, that says it all.
+      if (problems_.empty()) problems_ = std::move(digest_problems_);
     } catch (const std::exception& error) {
       problems_.emplace_back(error.what());
     }
@@ -55,6 +63,32 @@ class Verifier {
   // Before any of them is opened: headers are read by that.
   void forget_files() const {
     for (const std::string& name : names_in(directory_)) forget_file(directory_ + "/" + name);
+  }
+
+  // What training.json says, by which each tensor is judged again: hashes tell that a tensor is as
+  // it was written, its digest that it is what the training had.
+  void read_digests() {
+    if (verification_ == Verification::sizes) return;
+    if (::access((directory_ + "/training.json").c_str(), F_OK) != 0) return;
+    try {
+      recorded_ = read_training_record(directory_).digests;
+      if (!recorded_) return;
+      tensors_ = StoredTensors(read_model_config(directory_));
+      StateDigests sums;
+      for (const auto& [name, digest] : recorded_->tensors) {
+        const NamedTensor* named = tensors_.find(name);
+        if (named != nullptr) total_of(sums, named->part) += digest;
+      }
+      for (const StatePart part : kStateParts) {
+        if (total_of(sums, part) == total_of(*recorded_, part)) continue;
+        digest_problems_.push_back(fmt::format(
+            "{}/training.json: the digest {} is not the sum of those of its tensors, {}",
+            directory_, total_of(*recorded_, part).text(), total_of(sums, part).text()));
+      }
+    } catch (const std::exception& error) {
+      recorded_.reset();
+      digest_problems_.emplace_back(error.what());
+    }
   }
 
   void check_file(const std::string& path, const ManifestFile& expected) {
@@ -92,20 +126,47 @@ class Verifier {
       if (hash == expected.tensors.end()) {
         problems_.push_back(
             fmt::format("{}: tensor {}: is not in the manifest", file.path(), entry.name));
-      } else if (hash_of(file, entry) != hash->second) {
-        problems_.push_back(
-            fmt::format("{}: tensor {}: differs from what was written", file.path(), entry.name));
+      } else {
+        check_tensor(file, entry, hash->second);
       }
     }
   }
 
-  std::string hash_of(const SafetensorsFile& file, const SafetensorsEntry& entry) {
+  void check_tensor(const SafetensorsFile& file, const SafetensorsEntry& entry,
+                    const std::string& expected_hash) {
+    const NamedTensor* named = recorded_ ? tensors_.find(entry.name) : nullptr;
+    const bool has_digest = named != nullptr && entry.type == ElementType::f32 &&
+                            entry.shape == named->tensor->shape.dims();
+    std::optional<StoredDigest> digest;
+    if (has_digest) digest.emplace(*named->tensor, named->part);
+    if (hash_of(file, entry, digest) != expected_hash) {
+      problems_.push_back(
+          fmt::format("{}: tensor {}: differs from what was written", file.path(), entry.name));
+      return;
+    }
+    if (!digest) return;
+    const auto recorded = recorded_->tensors.find(entry.name);
+    if (recorded != recorded_->tensors.end() && recorded->second == digest->sum()) return;
+    digest_problems_.push_back(fmt::format(
+        "{}: tensor {}: its digest is {}; training.json says {}", file.path(), entry.name,
+        digest->sum().text(),
+        recorded == recorded_->tensors.end() ? "nothing of it" : recorded->second.text()));
+  }
+
+  // Gives the values to `digest` too, where there is one.
+  std::string hash_of(const SafetensorsFile& file, const SafetensorsEntry& entry,
+                      std::optional<StoredDigest>& digest) {
     ContentHash hash;
     for (std::int64_t offset = 0; offset < entry.bytes(); offset += kBytesAtOnce) {
       const std::int64_t count = std::min(kBytesAtOnce, entry.bytes() - offset);
       const auto bytes = std::span(buffer_).first(static_cast<std::size_t>(count));
       file.read_bytes(entry, offset, bytes);
       hash.add(bytes);
+      if (digest) {
+        constexpr auto kFloatBytes = static_cast<std::int64_t>(sizeof(float));
+        digest->add(offset / kFloatBytes, std::span(reinterpret_cast<const float*>(bytes.data()),
+                                                    static_cast<std::size_t>(count / kFloatBytes)));
+      }
       // Nobody reads it soon, and its memory serves the next bytes.
       if (verification_ == Verification::from_medium) file.forget_bytes(entry, offset, count);
     }
@@ -124,6 +185,9 @@ class Verifier {
   VerifyShare share_;
   const KeepGoing& keep_going_;
   std::vector<std::string> problems_;
+  std::vector<std::string> digest_problems_;
+  std::optional<StateDigests> recorded_;
+  StoredTensors tensors_;
   std::vector<std::int64_t> bytes_of_share_ =
       std::vector<std::int64_t>(static_cast<std::size_t>(share_.count));
   std::vector<std::byte> buffer_ = std::vector<std::byte>(static_cast<std::size_t>(kBytesAtOnce));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "tensor/ops.h"
 #include "tensor/portable_math.h"
@@ -10,19 +11,15 @@ namespace redspine {
 
 namespace {
 
-// What lies side by side and decays alike is one part.
-std::vector<AdamWPart> parts_of(const ParameterStore& store, double weight_decay) {
+std::vector<AdamWPart> adamw_parts(const ParameterStore& store, std::span<const HeldPart> held,
+                                   double weight_decay) {
   std::vector<AdamWPart> parts;
-  for (const Parameter& parameter : store.parameters()) {
-    const AdamWPart part{.begin = parameter.offset,
-                         .count = parameter.value.count(),
-                         .weight_decay = parameter.spec.decays() ? weight_decay : 0.0};
-    if (!parts.empty() && parts.back().begin + parts.back().count == part.begin &&
-        parts.back().weight_decay == part.weight_decay) {
-      parts.back().count += part.count;
-    } else {
-      parts.push_back(part);
-    }
+  for (const HeldPart& part : held) {
+    const bool decays = store.parameters()[part.parameter].spec.decays();
+    parts.push_back({.begin = part.begin,
+                     .count = part.count,
+                     .weight_decay = decays ? weight_decay : 0.0,
+                     .place = part.place});
   }
   return parts;
 }
@@ -30,13 +27,14 @@ std::vector<AdamWPart> parts_of(const ParameterStore& store, double weight_decay
 }  // namespace
 
 Optimizer::Optimizer(const OptimizerConfig& config, Device& device, ParameterStore& store,
-                     std::int64_t num_updates)
+                     std::span<const HeldPart> parts, std::int64_t num_updates)
     : config_(config),
       device_(device),
       store_(store),
-      parts_(parts_of(store, config.weight_decay)),
+      parts_(adamw_parts(store, parts, config.weight_decay)),
       exp_avg_(device, DType::f32, store.values().shape()),
       exp_avg_sq_(device, DType::f32, store.values().shape()),
+      digests_(device, DType::i64, {std::ssize(parts_), 2}),
       num_updates_(num_updates) {}
 
 void Optimizer::update(double learning_rate, double gradient_scale) {
@@ -47,6 +45,7 @@ void Optimizer::update(double learning_rate, double gradient_scale) {
                           .exp_avg_sq = exp_avg_sq_,
                           .gradient = store_.gradients(),
                           .working = store_.working(),
+                          .digests = digests_,
                           .parts = parts_,
                           .gradient_scale = gradient_scale,
                           .learning_rate = learning_rate,
@@ -55,6 +54,17 @@ void Optimizer::update(double learning_rate, double gradient_scale) {
                           .epsilon = config_.epsilon,
                           .correction1 = 1.0 - portable::pow(config_.beta1, t),
                           .correction2 = 1.0 - portable::pow(config_.beta2, t)});
+}
+
+std::vector<Digest> Optimizer::digests() const {
+  std::vector<std::int64_t> halves(2 * parts_.size());
+  device_.download(host_view(std::span(halves)), digests_.view().reshape({std::ssize(halves)}));
+  std::vector<Digest> digests;
+  for (std::size_t i = 0; i < halves.size(); i += 2) {
+    digests.push_back({.low = static_cast<std::uint64_t>(halves[i]),
+                       .high = static_cast<std::uint64_t>(halves[i + 1])});
+  }
+  return digests;
 }
 
 double clip_factor(double norm, double max_norm) {

@@ -1,26 +1,32 @@
 // AdamW over all parameters of a rank, with moments in fp32. Local: the gradients are already
-// added up, so every rank that holds a parameter makes the same update.
+// added up, so every rank that holds a parameter makes the same update. Whether it did shows in the
+// digests.
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "model/parameters.h"
 #include "tensor/kernels.h"
+#include "trainer/digest/held_parts.h"
 #include "trainer/optimizer/config.h"
 
 namespace redspine {
 
 class Optimizer {
  public:
-  /// `device` and `store` outlive it. Goes on after `num_updates`, whose moments are still to be
-  /// loaded if there were any.
+  /// `device` and `store` outlive it. `parts` are all that the rank holds. Goes on after
+  /// `num_updates`, whose moments are still to be loaded if there were any.
   Optimizer(const OptimizerConfig& config, Device& device, ParameterStore& store,
-            std::int64_t num_updates = 0);
+            std::span<const HeldPart> parts, std::int64_t num_updates = 0);
 
   /// One update with gradient * gradient_scale, of working copies too. Matrices decay, vectors do
   /// not.
   void update(double learning_rate, double gradient_scale);
+
+  /// Of each part's values after the last update; waits for it.
+  std::vector<Digest> digests() const;
 
   /// Updates so far; bias correction depends on it, not on the step, which may have been skipped.
   std::int64_t num_updates() const { return num_updates_; }
@@ -37,6 +43,7 @@ class Optimizer {
   std::vector<AdamWPart> parts_;  // of the flat buffers, which are updated at once
   Tensor exp_avg_;
   Tensor exp_avg_sq_;
+  Tensor digests_;  // [parts, 2]
   std::int64_t num_updates_;
 };
 

@@ -57,7 +57,10 @@ TEST(CheckpointCommand, InspectShowsTensorsLayersStepAndConfiguration) {
   EXPECT_EQ(result.exit_code, 0) << result.output;
   for (const std::string line :
        {R"(step +120, after 960 samples and 23040 tokens)", R"(layout +1 data x 1 tensor .*)",
-        R"(transformer\.h\.1\.attn\.c_attn\.weight +F32 +\[32, 96\] +3072 +[0-9.]+)",
+        R"(transformer\.h\.1\.attn\.c_attn\.weight +F32 +\[32, 96\] +3072 +[0-9.]+ +[0-9a-f]{32})",
+        R"(digest +[0-9a-f]{32}, as training\.json says)",
+        R"(exp_avg +[0-9a-f]{32}, as training\.json says)",
+        R"(exp_avg_sq +[0-9a-f]{32}, as training\.json says)",
         R"(transformer\.h\.1 +12704 +[0-9.]+)", R"(  batch\.sequence_length: 24)",
         R"(tensors +28, and 56 of the optimizer; .* bytes)"}) {
     EXPECT_TRUE(std::regex_search(result.output, std::regex("\n" + line + "\n"))) << line << " in\n"
@@ -82,6 +85,13 @@ TEST(CheckpointCommand, InspectGivesTheSameAsJson) {
   double of_layers = 0.0;
   for (const auto& layer : json["layers"]) of_layers += std::pow(layer["norm"].get<double>(), 2);
   EXPECT_EQ(json["parameters"], parameters);
+  EXPECT_EQ(json["weights_digest"], json["training"]["digests"]["weights"]);
+  EXPECT_EQ(json["exp_avg_digest"], json["training"]["digests"]["exp_avg"]);
+  EXPECT_EQ(json["exp_avg_sq_digest"], json["training"]["digests"]["exp_avg_sq"]);
+  for (const auto& tensor : json["tensors"]) {
+    const auto& recorded = json["training"]["digests"]["tensors"];
+    EXPECT_EQ(tensor["digest"], recorded[tensor["name"].get<std::string>()]);
+  }
   EXPECT_NEAR(of_layers, of_tensors, 1e-9 * of_tensors);
 }
 
@@ -89,7 +99,10 @@ TEST(CheckpointCommand, VerifyFindsNothingInWhatTrainingWrote) {
   for (const int num_ranks : {1, 2}) {
     const Result result = on_ranks(num_ranks, "checkpoint verify " + trained("last"));
     EXPECT_EQ(result.exit_code, 0) << result.output;
-    EXPECT_EQ(count(result.output, "every byte is as it was written"), 1) << result.output;
+    EXPECT_TRUE(std::regex_search(
+        result.output,
+        std::regex("every byte is as it was written, weights_digest [0-9a-f]{32}\n")))
+        << result.output;
   }
 }
 
@@ -149,6 +162,12 @@ TEST(CheckpointCommand, ExportIsTheModelAlone) {
       redspine(fmt::format("checkpoint export {} --output {}", trained("last"), exported));
   ASSERT_EQ(result.exit_code, 0) << result.output;
   EXPECT_EQ(read_model_bytes(exported), read_model_bytes(trained("last")));
+  const auto digest_of = [](const std::string& directory) {
+    const Result inspected = redspine("checkpoint inspect --json " + directory);
+    return nlohmann::json::parse(inspected.output)["weights_digest"];
+  };
+  EXPECT_TRUE(digest_of(exported).is_string());
+  EXPECT_EQ(digest_of(exported), digest_of(trained("last")));
   EXPECT_FALSE(fs::exists(exported + "/training.json"));
   const Result compared = redspine(fmt::format("checkpoint diff {} {}", exported, trained("last")));
   EXPECT_EQ(compared.exit_code, 0) << compared.output;

@@ -45,6 +45,10 @@ TEST(ProcessGroup, SumsOfHashesWrapAround) {
     expected += std::numeric_limits<std::uint64_t>::max() - static_cast<std::uint64_t>(rank);
   }
   EXPECT_EQ(world().sum(mine), expected);
+  std::array<std::uint64_t, 2> several{mine, 1};
+  world().sum(several);
+  EXPECT_EQ(several[0], expected);
+  EXPECT_EQ(several[1], static_cast<std::uint64_t>(world().size()));
 }
 
 TEST(ProcessGroup, GathersTextsOfAnyLengthByRank) {

@@ -72,6 +72,7 @@ void expect_same_steps(const Trajectory& a, const Trajectory& b) {
     EXPECT_EQ(a.steps[i].gradient_norm, b.steps[i].gradient_norm) << "step " << i + 1;
     EXPECT_EQ(a.steps[i].learning_rate, b.steps[i].learning_rate) << "step " << i + 1;
     EXPECT_EQ(a.steps[i].batch_hash, b.steps[i].batch_hash) << "step " << i + 1;
+    EXPECT_EQ(a.steps[i].weights_digest, b.steps[i].weights_digest) << "step " << i + 1;
     EXPECT_EQ(a.steps[i].samples, b.steps[i].samples) << "step " << i + 1;
     EXPECT_EQ(a.steps[i].tokens, b.steps[i].tokens) << "step " << i + 1;
   }
@@ -161,7 +162,10 @@ TEST(Resume, TakesAnyLayoutToAnyOther) {
           Job job(training_config(model, folder, to.num_data, to.num_tensor), ranks,
                   read_training_record(checkpoint).progress);
           job.load(checkpoint);
+          const StateDigests digests = read_training_record(checkpoint).digests.value();
+          EXPECT_EQ(job.trainer.weights_digest(), digests.weights);
           job.save(again);
+          EXPECT_EQ(read_training_record(checkpoint_path(again, kHalf)).digests, digests);
           EXPECT_TRUE(tensor_hashes(checkpoint_path(again, kHalf)) == tensor_hashes(checkpoint));
           Trajectory resumed;
           job.train_to(job.config.train.steps, resumed);

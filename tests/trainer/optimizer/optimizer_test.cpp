@@ -21,7 +21,7 @@ class Twins {
       : device_(make_cpu_device(1)), store_(declared(std::ssize(initial))) {
     store_.allocate(*device_);
     for (const Parameter& parameter : store_.parameters()) upload(parameter.value, initial);
-    optimizer_.emplace(config, *device_, store_);
+    optimizer_.emplace(config, *device_, store_, held_parts(store_));
   }
 
   void update(const std::vector<float>& gradient, double learning_rate, double scale) {

@@ -47,13 +47,39 @@ std::vector<FileFingerprint> files_from_json(const JsonReader& reader, const std
   return files;
 }
 
+nlohmann::ordered_json digests_to_json(const StateDigests& digests) {
+  nlohmann::ordered_json tensors = nlohmann::ordered_json::object();
+  for (const auto& [name, digest] : digests.tensors) tensors[name] = digest.text();
+  return {{"weights", digests.weights.text()},
+          {"exp_avg", digests.exp_avg.text()},
+          {"exp_avg_sq", digests.exp_avg_sq.text()},
+          {"tensors", tensors}};
+}
+
+Digest digest_at(const JsonReader& reader, const std::string& key) {
+  const std::string text = reader.string(key);
+  const std::optional<Digest> digest = Digest::parse(text);
+  if (!digest) reader.fail(key, text, "32 hexadecimal digits");
+  return *digest;
+}
+
+StateDigests digests_from_json(const JsonReader& reader) {
+  StateDigests digests{.weights = digest_at(reader, "weights"),
+                       .exp_avg = digest_at(reader, "exp_avg"),
+                       .exp_avg_sq = digest_at(reader, "exp_avg_sq"),
+                       .tensors = {}};
+  const JsonReader tensors = reader.object("tensors");
+  for (const std::string& name : tensors.keys()) digests.tensors[name] = digest_at(tensors, name);
+  return digests;
+}
+
 }  // namespace
 
 std::string training_to_json(const TrainingRecord& record) {
   const TrainingProgress& progress = record.progress;
   nlohmann::ordered_json settings = nlohmann::ordered_json::object();
   for (const Setting& setting : record.settings) settings[setting.key] = setting.value;
-  const nlohmann::ordered_json json = {
+  nlohmann::ordered_json json = {
       {"format_version", kFormatVersion},
       {"run_id", record.run_id},
       {"step", progress.step},
@@ -69,6 +95,7 @@ std::string training_to_json(const TrainingRecord& record) {
       {"data",
        {{"train", files_to_json(record.data.training)},
         {"validation", files_to_json(record.data.validation)}}}};
+  if (record.digests) json["digests"] = digests_to_json(*record.digests);
   return json.dump(1) + "\n";
 }
 
@@ -103,6 +130,7 @@ TrainingRecord training_from_json(std::string_view json, const std::string& path
     record.data = {.training = files_from_json(data, "train"),
                    .validation = files_from_json(data, "validation")};
   }
+  if (reader.contains("digests")) record.digests = digests_from_json(reader.object("digests"));
   return record;
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "data/files/fingerprint.h"
+#include "tensor/digest.h"
 
 namespace redspine {
 
@@ -35,6 +36,16 @@ struct Setting {
   bool operator==(const Setting&) const = default;
 };
 
+/// Of a checkpoint's tensors, whatever layout has written it.
+struct StateDigests {
+  Digest weights;  // of all together
+  Digest exp_avg;
+  Digest exp_avg_sq;
+  std::map<std::string, Digest> tensors;  // by stored name
+
+  bool operator==(const StateDigests&) const = default;
+};
+
 struct TrainingRecord {
   std::string run_id;
   TrainingProgress progress;
@@ -44,6 +55,7 @@ struct TrainingRecord {
   DataFingerprint data = {};   // earlier versions did not save it
   std::optional<double> loss;  // of the last step
   std::optional<double> validation_loss;
+  std::optional<StateDigests> digests = {};  // earlier versions did not save them
 };
 
 std::string training_to_json(const TrainingRecord& record);

@@ -35,6 +35,36 @@ TEST(TrainingJson, OneOfAnEarlierVersionKnowsNoData) {
   EXPECT_EQ(training_from_json(json.dump(), "FILE").data, DataFingerprint{});
 }
 
+StateDigests digests() {
+  return {.weights = {.low = 1, .high = 2},
+          .exp_avg = {.low = 3, .high = 4},
+          .exp_avg_sq = {.low = 5, .high = 6},
+          .tensors = {{"a", {.low = 1, .high = 2}}, {"exp_avg.a", {.low = 3, .high = 4}}}};
+}
+
+TEST(TrainingJson, ReadsTheDigestsThatItWritesOrNone) {
+  EXPECT_FALSE(training_from_json(training_to_json(record()), "FILE").digests);
+  TrainingRecord with_digests = record();
+  with_digests.digests = digests();
+  EXPECT_EQ(training_from_json(training_to_json(with_digests), "FILE").digests, digests());
+}
+
+TEST(TrainingJson, NamesADigestThatIsNone) {
+  TrainingRecord with_digests = record();
+  with_digests.digests = digests();
+  Json json = Json::parse(training_to_json(with_digests));
+  json["digests"]["tensors"]["a"] = "12";
+  EXPECT_NE(config_error_of([&] {
+              training_from_json(json.dump(), "FILE");
+            }).find("FILE: digests: tensors: a: is 12; legal: 32 hexadecimal digits"),
+            std::string::npos);
+  json["digests"].erase("weights");
+  EXPECT_NE(config_error_of([&] {
+              training_from_json(json.dump(), "FILE");
+            }).find("FILE: digests: weights: is missing"),
+            std::string::npos);
+}
+
 TEST(TrainingJson, NamesAFileThatIsWrong) {
   const auto error = [](const char* pointer, const Json& value) {
     Json json = Json::parse(training_to_json(record()));

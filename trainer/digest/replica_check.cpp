@@ -1,0 +1,146 @@
+#include "trainer/digest/replica_check.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <cstring>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "parallel/group/failure.h"
+#include "tensor/printable.h"
+
+namespace redspine {
+namespace {
+
+// A list of ranks that is longer says nothing new.
+constexpr std::size_t kMaxRanksTold = 8;
+
+// One part on one rank, as it is sent to the others.
+struct Entry {
+  std::uint64_t parameter;
+  Range range;
+  Digest digest;
+};
+
+using PartName = std::tuple<std::uint64_t, std::int64_t, std::int64_t>;
+using RanksOfDigest = std::map<std::string, std::vector<int>>;
+
+// What each rank holds: by part, the ranks that have each digest.
+std::map<PartName, RanksOfDigest> collect(const std::vector<std::string>& messages) {
+  std::map<PartName, RanksOfDigest> parts;
+  for (std::size_t rank = 0; rank < messages.size(); ++rank) {
+    std::vector<Entry> entries(messages[rank].size() / sizeof(Entry));
+    std::memcpy(entries.data(), messages[rank].data(), messages[rank].size());
+    for (const Entry& entry : entries) {
+      parts[{entry.parameter, entry.range.begin, entry.range.end}][entry.digest.text()].push_back(
+          static_cast<int>(rank));
+    }
+  }
+  return parts;
+}
+
+// Those that more than half of the holders contradict with one voice; all where none is so.
+std::vector<int> suspects_of(const RanksOfDigest& ranks) {
+  std::size_t num_holders = 0;
+  for (const auto& [digest, holders] : ranks) num_holders += holders.size();
+  std::vector<int> suspects;
+  for (const auto& [digest, holders] : ranks) {
+    if (2 * holders.size() > num_holders) continue;
+    suspects.insert(suspects.end(), holders.begin(), holders.end());
+  }
+  return suspects;
+}
+
+std::string list_of(std::span<const int> ranks, const std::vector<std::string>& hosts) {
+  std::vector<std::string> texts;
+  for (const int rank : ranks.first(std::min(ranks.size(), kMaxRanksTold))) {
+    texts.push_back(fmt::format("{} @ {}", rank, hosts[static_cast<std::size_t>(rank)]));
+  }
+  if (ranks.size() > kMaxRanksTold) {
+    texts.push_back(fmt::format("{} more", ranks.size() - kMaxRanksTold));
+  }
+  return fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", fmt::join(texts, ", "));
+}
+
+}  // namespace
+
+ReplicaCheck::ReplicaCheck(const ReplicaGroups& groups, const ParameterStore& store,
+                           const std::vector<HeldPart>& parts, bool compares)
+    : groups_(groups), store_(store), parts_(parts), compares_(compares) {}
+
+Digest ReplicaCheck::whole(std::span<const Digest> digests, const std::string& what) const {
+  assert(digests.size() == parts_.size());
+  // What n ranks hold counts n times among what is held, and n times by its owner: where all have
+  // the same bits, the difference is none.
+  Digest owned;
+  Digest surplus;
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    const HeldPart& part = parts_[i];
+    if (part.is_owned) owned += digests[i];
+    if (part.num_holders == 1) continue;
+    surplus += digests[i];
+    if (part.is_owned) surplus += (0 - static_cast<std::uint64_t>(part.num_holders)) * digests[i];
+  }
+  std::array<std::uint64_t, 4> sums = {owned.low, owned.high, surplus.low, surplus.high};
+  groups_.tensor.sum(sums);
+  const Digest whole{.low = sums[0], .high = sums[1]};
+  if (!compares_) return whole;
+
+  // The largest and, negated, the smallest of each quarter; and whether a tensor group disagrees.
+  constexpr std::size_t kNumQuarters = 4;
+  std::array<double, 2 * kNumQuarters + 1> largest{};
+  for (std::size_t q = 0; q < kNumQuarters; ++q) {
+    const std::uint64_t half = q < 2 ? whole.low : whole.high;
+    largest[q] = static_cast<double>(static_cast<std::uint32_t>(half >> (32 * (q % 2))));
+    largest[kNumQuarters + q] = -largest[q];
+  }
+  largest.back() = sums[2] == 0 && sums[3] == 0 ? 0.0 : 1.0;
+  groups_.data.all_reduce(largest, ReduceOp::max);
+  bool is_equal = largest.back() == 0.0;
+  for (std::size_t q = 0; q < kNumQuarters; ++q) {
+    is_equal = is_equal && largest[q] == -largest[kNumQuarters + q];
+  }
+  if (!is_equal) fail(digests, what);
+  return whole;
+}
+
+void ReplicaCheck::fail(std::span<const Digest> digests, const std::string& what) const {
+  std::vector<Entry> mine;
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    mine.push_back({parts_[i].parameter, parts_[i].range, digests[i]});
+  }
+  const std::vector<std::string> hosts = groups_.world.all_gather(ProcessGroup::host_name());
+  const auto parts = collect(groups_.world.all_gather(
+      std::string(reinterpret_cast<const char*>(mine.data()), mine.size() * sizeof(Entry))));
+  std::string first;
+  std::set<std::uint64_t> tensors;
+  std::set<int> suspects;
+  for (const auto& [part, ranks] : parts) {
+    if (ranks.size() == 1) continue;
+    const std::vector<int> doubtful = suspects_of(ranks);
+    suspects.insert(doubtful.begin(), doubtful.end());
+    if (tensors.insert(std::get<0>(part)).second && tensors.size() == 1) {
+      first = store_.parameters()[std::get<0>(part)].spec.name;
+      for (const auto& [digest, holders] : ranks) {
+        first +=
+            fmt::format("{} {} on {}", digest == ranks.begin()->first ? " has the digest" : ",",
+                        digest, list_of(holders, hosts));
+      }
+    }
+  }
+  std::string others;
+  if (tensors.size() > 1) {
+    others = fmt::format(", and {} differ{}", counted(tensors.size() - 1, "more tensor"),
+                         tensors.size() == 2 ? "s" : "");
+  }
+  throw CollectiveError(
+      fmt::format("{} of ranks that hold the same differ: {}{}; to be suspected: {}", what, first,
+                  others, list_of(std::vector<int>(suspects.begin(), suspects.end()), hosts)));
+}
+
+}  // namespace redspine

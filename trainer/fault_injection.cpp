@@ -1,0 +1,93 @@
+#include "trainer/fault_injection.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <charconv>
+#include <limits>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "tensor/error.h"
+#include "tensor/printable.h"
+#include "tensor/tensor.h"
+
+namespace redspine {
+namespace {
+
+constexpr std::size_t kNumFields = 6;
+
+std::vector<std::string_view> split(std::string_view text) {
+  std::vector<std::string_view> fields;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(':', begin), text.size());
+    fields.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return fields;
+}
+
+std::optional<std::int64_t> number_of(std::string_view text, std::int64_t max) {
+  std::int64_t number = 0;
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool is_whole = failure == std::errc() && end == text.data() + text.size();
+  return is_whole && number >= 0 && number <= max ? std::optional(number) : std::nullopt;
+}
+
+std::optional<FaultPlace> place_of(std::string_view text) {
+  for (const EnumWord<FaultPlace>& word : enum_words<FaultPlace>()) {
+    if (word.text == text) return word.value;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+BitFlip BitFlip::parse(std::string_view text, const std::string& key) {
+  constexpr std::int64_t kMaxCount = std::numeric_limits<std::int64_t>::max();
+  constexpr std::int64_t kMaxRank = std::numeric_limits<int>::max();
+  const std::vector<std::string_view> fields = split(text);
+  if (fields.size() == kNumFields) {
+    const auto step = number_of(fields[0], kMaxCount);
+    const auto rank = number_of(fields[1], kMaxRank);
+    const auto place = place_of(fields[2]);
+    const auto element = number_of(fields[4], kMaxCount);
+    const auto bit = number_of(fields[5], 31);
+    if (step && rank && place && element && bit) {
+      return {.step = *step,
+              .rank = static_cast<int>(*rank),
+              .place = *place,
+              .parameter = std::string(fields[3]),
+              .element = *element,
+              .bit = static_cast<int>(*bit)};
+    }
+  }
+  throw ConfigError(key, fmt::format("is {}; legal: STEP:RANK:PLACE:PARAMETER:ELEMENT:BIT with "
+                                     "weight, exp_avg, exp_avg_sq or gradient as the place and "
+                                     "a bit from 0 to 31",
+                                     excerpt(text)));
+}
+
+std::string BitFlip::to_string() const {
+  return fmt::format("bit {} of element {} of the {} of {}", bit, element, word_of(place),
+                     parameter);
+}
+
+void flip_bit(const BitFlip& flip, const ParameterStore& store, TensorView flat, Device& device) {
+  const auto parameter = std::find_if(
+      store.parameters().begin(), store.parameters().end(),
+      [&flip](const Parameter& candidate) { return candidate.spec.name == flip.parameter; });
+  if (parameter == store.parameters().end() || flip.element >= parameter->value.count()) {
+    throw Error(fmt::format("this rank has no element {} of {}", flip.element, flip.parameter));
+  }
+  const TensorView view = flat.slice(parameter->offset + flip.element, 1);
+  float value = 0.0F;
+  device.download(host_view(std::span<float>(&value, 1)), view);
+  value =
+      std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) ^ (std::uint32_t{1} << flip.bit));
+  device.upload(view, host_view(std::span<const float>(&value, 1)));
+}
+
+}  // namespace redspine
