@@ -32,10 +32,13 @@ TokenEmbedding::Spec TokenEmbedding::spec(const ModelConfig& config, TensorRank 
 
 TokenEmbedding::TokenEmbedding(ExecutionContext execution, ParameterStore& store,
                                const ModelConfig& config)
+    : TokenEmbedding(execution, store, spec(config, execution.tensor_rank())) {}
+
+TokenEmbedding::TokenEmbedding(ExecutionContext execution, ParameterStore& store, const Spec& spec)
     : execution_(execution),
-      rows_(local_vocabulary(config, execution.tensor_rank())),
-      weight_(store.declare(spec(config, execution.tensor_rank()).weight)),
-      position_(store.declare_if_any(spec(config, execution.tensor_rank()).position)) {}
+      rows_(spec.weight.front().local),
+      weight_(store.declare(spec.weight)),
+      position_(store.declare_if_any(spec.position)) {}
 
 void TokenEmbedding::forward(TensorView out_BTD, ConstTensorView tokens_BT,
                              const DropoutKey& dropout) const {
