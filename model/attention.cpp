@@ -68,12 +68,16 @@ SelfAttention::Spec SelfAttention::spec(const ModelConfig& config, TensorRank ra
 SelfAttention::SelfAttention(ExecutionContext execution, ParameterStore& store,
                              const ModelConfig& config, const RopeTable* rope,
                              const std::string& name)
+    : SelfAttention(execution, store, config, rope, spec(config, execution.tensor_rank(), name)) {}
+
+SelfAttention::SelfAttention(ExecutionContext execution, ParameterStore& store,
+                             const ModelConfig& config, const RopeTable* rope, const Spec& spec)
     : execution_(execution),
       heads_(head_layout(config, execution.tensor_rank())),
       sums_(head_sums(config, execution.tensor_rank())),
       rope_(rope),
-      qkv_(execution, store, spec(config, execution.tensor_rank(), name).qkv),
-      output_(execution, store, spec(config, execution.tensor_rank(), name).output) {}
+      qkv_(execution, store, spec.qkv),
+      output_(execution, store, spec.output) {}
 
 SelfAttention::Saved SelfAttention::make_saved(std::int64_t batch, std::int64_t length) const {
   Device& device = execution_.device;

@@ -52,6 +52,9 @@ class SelfAttention {
                 const DropoutKey& dropout) const;
 
  private:
+  SelfAttention(ExecutionContext execution, ParameterStore& store, const ModelConfig& config,
+                const RopeTable* rope, const Spec& spec);
+
   void rotate(TensorView qkv, RopeDirection direction) const;
   void add_shared_heads(Scratch& scratch) const;
 

@@ -32,11 +32,14 @@ TokenEmbedding::Spec TokenEmbedding::spec(const ModelConfig& config, TensorRank 
 
 TokenEmbedding::TokenEmbedding(ExecutionContext execution, ParameterStore& store,
                                const ModelConfig& config)
+    : TokenEmbedding(execution, store, spec(config, execution.tensor_rank())) {}
+
+TokenEmbedding::TokenEmbedding(ExecutionContext execution, ParameterStore& store, const Spec& spec)
     : execution_(execution),
-      rows_(local_vocabulary(config, execution.tensor_rank())),
-      weight_(store.declare(spec(config, execution.tensor_rank()).weight)),
+      rows_(spec.weight.front().local),
+      weight_(store.declare(spec.weight)),
       lookup_(&weight_),
-      position_(store.declare_if_any(spec(config, execution.tensor_rank()).position)) {}
+      position_(store.declare_if_any(spec.position)) {}
 
 void TokenEmbedding::separate_gradient(ParameterStore& store) {
   lookup_ = &store.declare_second_gradient(weight_);

@@ -37,6 +37,8 @@ class TokenEmbedding {
   void backward(TensorView dout_BTD, ConstTensorView tokens_BT, const DropoutKey& dropout) const;
 
  private:
+  TokenEmbedding(ExecutionContext execution, ParameterStore& store, const Spec& spec);
+
   ExecutionContext execution_;
   Range rows_;
   ParameterStack& weight_;

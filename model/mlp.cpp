@@ -42,11 +42,15 @@ Mlp::Spec Mlp::spec(const ModelConfig& config, TensorRank rank, const std::strin
 
 Mlp::Mlp(ExecutionContext execution, ParameterStore& store, const ModelConfig& config,
          const std::string& name)
+    : Mlp(execution, store, config, spec(config, execution.tensor_rank(), name)) {}
+
+Mlp::Mlp(ExecutionContext execution, ParameterStore& store, const ModelConfig& config,
+         const Spec& spec)
     : execution_(execution),
       activation_(config.activation),
-      num_local_features_(execution.tensor_rank().share(config.ffn_size).size()),
-      up_(execution, store, spec(config, execution.tensor_rank(), name).up),
-      down_(execution, store, spec(config, execution.tensor_rank(), name).down) {}
+      num_local_features_(spec.down.in_features()),
+      up_(execution, store, spec.up),
+      down_(execution, store, spec.down) {}
 
 Mlp::Saved Mlp::make_saved(std::int64_t batch, std::int64_t length) const {
   const std::int64_t up_size =

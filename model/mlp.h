@@ -45,6 +45,9 @@ class Mlp {
   void backward(const Backward& gradients, const Saved& saved, Scratch& scratch) const;
 
  private:
+  Mlp(ExecutionContext execution, ParameterStore& store, const ModelConfig& config,
+      const Spec& spec);
+
   ExecutionContext execution_;
   Activation activation_;
   std::int64_t num_local_features_;  // f

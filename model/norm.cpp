@@ -28,11 +28,15 @@ Norm::Spec Norm::spec(const ModelConfig& config, TensorRank rank, const std::str
 
 Norm::Norm(ExecutionContext execution, ParameterStore& store, const ModelConfig& config,
            const std::string& name)
+    : Norm(execution, store, config, spec(config, execution.tensor_rank(), name)) {}
+
+Norm::Norm(ExecutionContext execution, ParameterStore& store, const ModelConfig& config,
+           const Spec& spec)
     : device_(execution.device),
       kind_(config.norm),
       epsilon_(static_cast<float>(config.norm_epsilon)),
-      weight_(store.declare(spec(config, execution.tensor_rank(), name).weight)),
-      bias_(store.declare_if_any(spec(config, execution.tensor_rank(), name).bias)) {}
+      weight_(store.declare(spec.weight)),
+      bias_(store.declare_if_any(spec.bias)) {}
 
 Norm::Saved Norm::make_saved(std::int64_t num_rows) const {
   Saved saved;

@@ -44,6 +44,9 @@ class Norm {
                 const Saved& saved) const;
 
  private:
+  Norm(ExecutionContext execution, ParameterStore& store, const ModelConfig& config,
+       const Spec& spec);
+
   Device& device_;
   NormKind kind_;
   float epsilon_;

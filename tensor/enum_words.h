@@ -57,6 +57,15 @@ constexpr std::string_view word_of(Enum value) {
   return enum_words<Enum>()[static_cast<std::size_t>(value)].text;
 }
 
+/// The enumerator of `word`; nothing for other words.
+template <class Enum>
+constexpr std::optional<Enum> value_of(std::string_view word) {
+  for (const EnumWord<Enum>& row : enum_words<Enum>()) {
+    if (row.text == word) return row.value;
+  }
+  return std::nullopt;
+}
+
 /// What `transformers` calls `value`; empty where it has no word for it.
 template <class Enum>
 constexpr std::string_view transformers_word_of(Enum value) {

@@ -106,8 +106,9 @@ class TrainingLoop {
   Requests train_step() {
     const StepReport report = trainer_.train_step(poll());
     record_saves();
-    if (report.requests.has(Request::failed_save)) services_.saver.wait();  // throws on all ranks
+    // Before anything ends the loop: a checkpoint may be made of this step yet.
     log_.record(report);
+    if (report.requests.has(Request::failed_save)) services_.saver.wait();  // throws on all ranks
     services_.watch.step_took(report.seconds);
     record_.loss = report.loss;
     if (num_skipped() >= kMaxSkippedInARow) {
@@ -197,7 +198,8 @@ class TrainingLoop {
     return world().all_gather(remark).front();
   }
 
-  // A folder of many files takes a while to delete, and takes what is written meanwhile with it.
+  // A folder of many files takes a while to delete, and takes what is written meanwhile with it. So
+  // what was made is looked at once more when it has lain there for a while.
   void make_directory_again() {
     constexpr int kMaxTries = 10;
     for (int tries = 1;; ++tries) {
@@ -206,11 +208,11 @@ class TrainingLoop {
       try {
         if (!is_step_saved()) save();
         finish_saves();
-        if (tries == kMaxTries || !is_lost(agree())) return;
       } catch (const CollectiveError&) {
         if (tries == kMaxTries) throw;
       }
       std::this_thread::sleep_for(std::chrono::seconds(1));
+      if (tries == kMaxTries || (!is_lost(agree()) && is_step_saved())) return;
     }
   }
 

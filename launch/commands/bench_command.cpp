@@ -16,7 +16,6 @@
 #include "launch/bench/step.h"
 #include "launch/commands/command.h"
 #include "launch/commands/table.h"
-#include "launch/config/config_file.h"
 #include "launch/job/job.h"
 #include "launch/run/device_choice.h"
 #include "model/model_spec.h"
@@ -31,11 +30,9 @@ using Json = nlohmann::ordered_json;
 
 po::options_description make_options() {
   po::options_description options("Options");
+  add_config_options(
+      options, "the run's configuration (YAML); any tokens of its vocabulary do as data.train");
   options.add_options()  //
-      ("config", po::value<std::string>(),
-       "the run's configuration (YAML); any tokens of its vocabulary do as data.train")  //
-      ("set", po::value<std::vector<std::string>>()->multitoken()->composing(),
-       "KEY=VALUE ...: above the file, like batch.micro_batch_size=16")  //
       ("steps", po::value<std::int64_t>()->default_value(10),
        "how many are measured, after two others")  //
       ("matrix", po::value<std::int64_t>(),
@@ -67,9 +64,6 @@ struct Options {
 
 Options read_options(Arguments arguments, int world_size) {
   const po::variables_map values = parse_arguments(arguments, make_options());
-  if (!values.contains("config")) {
-    throw ConfigError("", "--config FILE is missing; all options: redspine bench --help");
-  }
   const std::pair<const char*, std::int64_t> least_values[] = {
       {"steps", 1}, {"matrix", 1}, {"largest", kLeastCollectiveBytes}};
   for (const auto& [name, least] : least_values) {
@@ -85,8 +79,7 @@ Options read_options(Arguments arguments, int world_size) {
       throw ConfigError("--part", fmt::format("is {}; legal: {}", part, fmt::join(kParts, ", ")));
     }
   }
-  return {.effective =
-              load_config(values["config"].as<std::string>(), set_arguments(values), world_size),
+  return {.effective = read_config(values, "bench", world_size),
           .num_steps = values["steps"].as<std::int64_t>(),
           .matrix_size = matrix_size,
           .most_bytes = values["largest"].as<std::int64_t>(),

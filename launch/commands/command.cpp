@@ -72,9 +72,23 @@ po::variables_map parse_arguments(Arguments arguments, const po::options_descrip
   return values;
 }
 
-std::vector<std::string> set_arguments(const po::variables_map& values) {
-  if (!values.contains("set")) return {};
-  return values["set"].as<std::vector<std::string>>();
+void add_config_options(po::options_description& options, const std::string& file) {
+  options.add_options()                                   //
+      ("config", po::value<std::string>(), file.c_str())  //
+      ("set", po::value<std::vector<std::string>>()->multitoken()->composing(),
+       "KEY=VALUE ...: above the file, like model.num_layers=24; the last of a key wins");
+}
+
+EffectiveConfig read_config(const po::variables_map& values, const std::string& command,
+                            int world_size, const std::vector<std::string>& more) {
+  if (!values.contains("config")) {
+    throw ConfigError(
+        "", fmt::format("--config FILE is missing; all options: redspine {} --help", command));
+  }
+  std::vector<std::string> settings;
+  if (values.contains("set")) settings = values["set"].as<std::vector<std::string>>();
+  settings.insert(settings.end(), more.begin(), more.end());
+  return load_config(values["config"].as<std::string>(), settings, world_size);
 }
 
 }  // namespace redspine

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "launch/config/config_file.h"
 #include "launch/job/exit_code.h"
 
 namespace redspine {
@@ -47,7 +48,14 @@ boost::program_options::variables_map parse_arguments(
     Arguments arguments, const boost::program_options::options_description& options,
     const std::string& positional = "");
 
-/// The KEY=VALUE arguments of --set, none where it was not given.
-std::vector<std::string> set_arguments(const boost::program_options::variables_map& values);
+/// --config and --set, which give a command its configuration. `file` says what the file is.
+void add_config_options(boost::program_options::options_description& options,
+                        const std::string& file);
+
+/// What they say on so many ranks, with `more` settings above them. Throws ConfigError, which names
+/// the command where it was given no file.
+EffectiveConfig read_config(const boost::program_options::variables_map& values,
+                            const std::string& command, int world_size,
+                            const std::vector<std::string>& more = {});
 
 }  // namespace redspine

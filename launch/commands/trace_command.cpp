@@ -14,7 +14,6 @@
 #include "data/io/output.h"
 #include "data/tokenizer/tokenizer.h"
 #include "launch/commands/command.h"
-#include "launch/config/config_file.h"
 #include "tensor/printable.h"
 
 namespace redspine {
@@ -24,10 +23,8 @@ namespace po = boost::program_options;
 
 po::options_description make_options() {
   po::options_description options("Options");
-  options.add_options()                                                                      //
-      ("config", po::value<std::string>(), "the run's configuration, like its config.yaml")  //
-      ("set", po::value<std::vector<std::string>>()->multitoken()->composing(),
-       "KEY=VALUE ...: above the file, as for train")                                   //
+  add_config_options(options, "the run's configuration, like its config.yaml");
+  options.add_options()                                                                 //
       ("step", po::value<std::int64_t>(), "of the run, counted from 1")                 //
       ("preview", po::value<std::int64_t>(), "show at most this many bytes of a text")  //
       ("help", "this text");
@@ -42,15 +39,12 @@ struct Options {
 
 Options read_options(Arguments arguments) {
   const po::variables_map values = parse_arguments(arguments, make_options());
-  for (const char* option : {"config", "step"}) {
-    if (values.contains(option)) continue;
-    throw ConfigError("",
-                      fmt::format("--{} is missing; all options: redspine trace --help", option));
-  }
-  std::vector<std::string> settings = set_arguments(values);
   // Samples do not depend on the layout, so any that a single process may have will do.
-  settings.emplace_back("parallel.tensor=1");
-  Options options{.effective = load_config(values["config"].as<std::string>(), settings, 1),
+  EffectiveConfig effective = read_config(values, "trace", 1, {"parallel.tensor=1"});
+  if (!values.contains("step")) {
+    throw ConfigError("", "--step is missing; all options: redspine trace --help");
+  }
+  Options options{.effective = std::move(effective),
                   .step = values["step"].as<std::int64_t>(),
                   .preview = std::string::npos};
   if (options.step < 1 || options.step > options.effective.config.train.steps) {

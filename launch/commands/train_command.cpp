@@ -9,7 +9,6 @@
 
 #include "data/io/output.h"
 #include "launch/commands/command.h"
-#include "launch/config/config_file.h"
 #include "launch/config/fields.h"
 #include "launch/job/agree.h"
 #include "launch/job/job.h"
@@ -35,10 +34,8 @@ namespace po = boost::program_options;
 
 po::options_description make_options() {
   po::options_description options("Options");
-  options.add_options()                                                       //
-      ("config", po::value<std::string>(), "the run's configuration (YAML)")  //
-      ("set", po::value<std::vector<std::string>>()->multitoken()->composing(),
-       "KEY=VALUE ...: above the file, like model.num_layers=24; the last of a key wins")        //
+  add_config_options(options, "the run's configuration (YAML)");
+  options.add_options()                                                                          //
       ("dry-run", "check everything, show the effective configuration and the layout, and end")  //
       ("help", "this text");
   return options;
@@ -51,11 +48,7 @@ struct Options {
 
 Options read_options(Arguments arguments, int world_size) {
   const po::variables_map values = parse_arguments(arguments, make_options());
-  if (!values.contains("config")) {
-    throw ConfigError("", "--config FILE is missing; all options: redspine train --help");
-  }
-  return {.effective =
-              load_config(values["config"].as<std::string>(), set_arguments(values), world_size),
+  return {.effective = read_config(values, "train", world_size),
           .is_dry_run = values.contains("dry-run")};
 }
 

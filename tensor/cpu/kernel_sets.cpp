@@ -16,18 +16,15 @@ namespace {
 
 constexpr const char* kVariable = "REDSPINE_CPU_KERNELS";
 
-// Those of `sets` that `predicate` takes, for a message.
-template <class Predicate>
-std::string names_of(std::span<const CpuKernelSet> sets, const Predicate& predicate) {
+enum class Which { all, that_run_here };
+
+// For a message.
+std::string names_of(std::span<const CpuKernelSet> sets, Which which) {
   std::vector<std::string> names;
   for (const CpuKernelSet& set : sets) {
-    if (predicate(set)) names.emplace_back(set.name);
+    if (which == Which::all || set.runs_here) names.emplace_back(set.name);
   }
   return fmt::format("{}", fmt::join(names, ", "));
-}
-
-std::string names_that_run(std::span<const CpuKernelSet> sets) {
-  return names_of(sets, [](const CpuKernelSet& set) { return set.runs_here; });
 }
 
 }  // namespace
@@ -47,10 +44,10 @@ const CpuKernelSet& choose_kernel_set(std::span<const CpuKernelSet> sets, const 
     if (set.runs_here) return set;
     throw ConfigError(kVariable, fmt::format("is {}, which this processor does not run; legal "
                                              "here: {}",
-                                             name, names_that_run(sets)));
+                                             name, names_of(sets, Which::that_run_here)));
   }
   throw ConfigError(kVariable, fmt::format("is {}, which is not in this build; legal here: {}",
-                                           name, names_that_run(sets)));
+                                           name, names_of(sets, Which::that_run_here)));
 }
 
 const CpuKernelSet& common_kernel_set(std::span<const CpuKernelSet> sets,
@@ -59,9 +56,9 @@ const CpuKernelSet& common_kernel_set(std::span<const CpuKernelSet> sets,
     const bool is_known = std::any_of(sets.begin(), sets.end(),
                                       [&](const CpuKernelSet& set) { return set.name == name; });
     if (!is_known) {
-      throw ConfigError(
-          kVariable, fmt::format("is {} on another rank, which is not in this rank's build: {}",
-                                 name, names_of(sets, [](const CpuKernelSet&) { return true; })));
+      throw ConfigError(kVariable,
+                        fmt::format("is {} on another rank, which is not in this rank's build: {}",
+                                    name, names_of(sets, Which::all)));
     }
   }
   for (const CpuKernelSet& set : sets) {
@@ -81,8 +78,7 @@ std::string cpu_kernels_in_common(std::span<const std::string> of_ranks) {
 
 std::string cpu_kernels_description() {
   const auto sets = cpu_kernel_sets();
-  return fmt::format("{} (in this build: {})", cpu_kernels(),
-                     names_of(sets, [](const CpuKernelSet&) { return true; }));
+  return fmt::format("{} (in this build: {})", cpu_kernels(), names_of(sets, Which::all));
 }
 
 }  // namespace redspine

@@ -42,6 +42,12 @@ TEST(OrderedWork, HoldsABoundedNumberOfItems) {
   std::atomic<int> num_held = 0;
   std::atomic<int> most_held = 0;
   const auto count = counter(400);
+  const auto wait_until_more_are_held = [&] {
+    using std::chrono::steady_clock;
+    const auto deadline = steady_clock::now() + std::chrono::seconds(20);
+    while (most_held <= kNumThreads && steady_clock::now() < deadline) std::this_thread::yield();
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  };
   Work::run(kNumThreads, {.read =
                               [&, count]() mutable {
                                 const int held = ++num_held;
@@ -49,11 +55,9 @@ TEST(OrderedWork, HoldsABoundedNumberOfItems) {
                                 return count();
                               },
                           .work =
-                              [](int i) {
+                              [&](int i) {
                                 // The first is slow, so that all others have to wait for it.
-                                if (i == 0) {
-                                  std::this_thread::sleep_for(std::chrono::milliseconds(50));
-                                }
+                                if (i == 0) wait_until_more_are_held();
                                 return i;
                               },
                           .write = [&](int /*result*/) { --num_held; }});

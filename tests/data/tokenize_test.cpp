@@ -244,7 +244,8 @@ TEST(Tokenize, ReportsHowFarItIs) {
                   .report = [&](const InputProgress& progress) { reports.push_back(progress); }});
   writer.join();
   ASSERT_GE(reports.size(), 2u);
-  EXPECT_LT(reports.size(), 10u);
+  // However long it takes: a fifth of a second apart.
+  EXPECT_GT(reports.back().seconds, 0.19 * static_cast<double>(reports.size()));
   EXPECT_LT(reports.front().num_bytes, reports.back().num_bytes);
   EXPECT_EQ(reports.back().total_bytes, -1);
   EXPECT_GT(reports.back().seconds, reports.front().seconds);

@@ -13,7 +13,9 @@
 //   CRASH_LOG     the file that takes a line per call: RANK CALL PATH, and the new path of a
 //                 rename; also of those that let the system forget what it remembers of a file
 //   CRASH_FLIP    a bit of every write of tensors to a file whose path contains this text is wrong
-//   SLOW_READS    microseconds that each read takes longer; then reads are written down, too
+//   HOLD_READS    from which read on, from 1, each waits until the file HOLD_UNTIL is there; reads
+//   are
+//                 written down then, too
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -22,6 +24,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <climits>
 #include <csignal>
 #include <cstdarg>
@@ -83,10 +86,12 @@ class Trap {
   }
 
   /// To be asked before every read.
-  void delay(const std::string& path) {
-    if (slow_reads_ == 0) return;
+  void hold(const std::string& path) {
+    constexpr useconds_t kPollMicroseconds = 1000;
+    if (held_from_ == 0) return;
     note("read", path);
-    usleep(slow_reads_);
+    if (++num_reads_ < held_from_) return;
+    while (access(hold_until_.c_str(), F_OK) != 0) usleep(kPollMicroseconds);
   }
   /// Into the log alone: it changes nothing.
   void note(const std::string& call, const std::string& path) {
@@ -111,7 +116,8 @@ class Trap {
   std::string report_ = setting("CRASH_REPORT");
   std::string log_ = setting("CRASH_LOG");
   std::string flip_ = setting("CRASH_FLIP");
-  unsigned slow_reads_ = static_cast<unsigned>(std::atol(setting("SLOW_READS", "0").c_str()));
+  std::string hold_until_ = setting("HOLD_UNTIL");
+  long held_from_ = std::atol(setting("HOLD_READS", "0").c_str());
   long call_ = std::atol(setting("CRASH_CALL", "0").c_str());
   bool is_half_ = !setting("CRASH_HALF").empty();
   bool is_set_ = !below_.empty() && setting("CRASH_RANK", rank_.c_str()) == rank_;
@@ -119,6 +125,7 @@ class Trap {
   std::mutex mutex_;
   bool is_counting_ = false;
   long num_calls_ = 0;
+  std::atomic<long> num_reads_ = 0;
 };
 
 Trap& trap() {
@@ -165,7 +172,7 @@ ssize_t pwrite(int file, const void* bytes, size_t size, off_t offset) {
 
 ssize_t pread(int file, void* bytes, size_t size, off_t offset) {
   static const auto original = next<ssize_t(int, void*, size_t, off_t)>("pread");
-  if (const auto path = trap().watched(file)) trap().delay(*path);
+  if (const auto path = trap().watched(file)) trap().hold(*path);
   return original(file, bytes, size, offset);
 }
 

@@ -18,8 +18,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kEndless = "train.steps=1000000 schedule.decay_steps=1000000";
-
 /// Gives this process mounts of its own, once. 0, or the error's number.
 int make_own_mounts() {
   static const int error = [] {
@@ -63,9 +61,11 @@ class Disk : public ::testing::TestWithParam<DiskCase> {
     });
   }
 
-  Start start(const std::string& settings) const {
-    return {.num_ranks = GetParam().num_ranks,
-            .settings = fmt::format("{} {}", GetParam().settings, settings)};
+  /// Until the disk ends it.
+  Start start(const std::string& settings = "") const {
+    return {
+        .num_ranks = GetParam().num_ranks,
+        .settings = fmt::format("train.steps={} {} {}", kEndless, GetParam().settings, settings)};
   }
 
   /// Every checkpoint in the folder passes `redspine checkpoint verify`.
@@ -84,7 +84,7 @@ class Disk : public ::testing::TestWithParam<DiskCase> {
 TEST_P(Disk, ThatIsFullEndsTheJobWithTheCauseAndTheBytesThatItNeeds) {
   // Room for three checkpoints and some, where all are kept.
   mount_checkpoints(480);
-  const Ended ended = run_.train(start(std::string(kEndless) + " checkpoint.keep=0"));
+  const Ended ended = run_.train(start("checkpoint.keep=0"));
   EXPECT_EQ(ended.exit_code, 1);
   EXPECT_TRUE(matches(ended.errors, "*.partial*No space left on device*needs * bytes*"))
       << ended.errors;
@@ -96,7 +96,7 @@ TEST_P(Disk, ThatIsFullEndsTheJobWithTheCauseAndTheBytesThatItNeeds) {
 
   // The next start goes on from the newest, needs the room again, and has the same to say.
   const std::int64_t newest = run_.newest_step();
-  const Ended again = run_.train(start(std::string(kEndless) + " checkpoint.keep=0"));
+  const Ended again = run_.train(start("checkpoint.keep=0"));
   EXPECT_EQ(again.exit_code, 1);
   EXPECT_NE(again.output.find(fmt::format("{} after step", step_name(newest))), std::string::npos)
       << again.output;
@@ -106,10 +106,10 @@ TEST_P(Disk, ThatIsFullEndsTheJobWithTheCauseAndTheBytesThatItNeeds) {
 
 TEST_P(Disk, ThatTurnsReadOnlyEndsTheJob) {
   mount_checkpoints(4096);
-  Job job(CheckpointScene::command(start(kEndless)), run_.folder());
+  Job job(CheckpointScene::command(start()), run_.folder());
   wait_until([&] { return run_.newest_step() >= 3; });
   make_read_only();
-  const Ended ended = job.wait(30.0);
+  const Ended ended = job.wait();
   EXPECT_EQ(ended.exit_code, 1);
   EXPECT_TRUE(matches(ended.errors, "*runs/run/checkpoints/step_*Read-only file system*"))
       << ended.errors;
@@ -118,7 +118,7 @@ TEST_P(Disk, ThatTurnsReadOnlyEndsTheJob) {
 
   // The next start does not train up to a save that would fail.
   const std::int64_t newest = run_.newest_step();
-  const Ended again = run_.train(start(kEndless));
+  const Ended again = run_.train(start());
   EXPECT_EQ(again.exit_code, 2);
   EXPECT_TRUE(matches(again.errors,
                       "*run.output_dir: cannot write runs/run/checkpoints: Read-only file system*"))

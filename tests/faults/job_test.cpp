@@ -1,4 +1,5 @@
-// What the other tests of this folder rely on: that a job's memory and its strays are seen.
+// What the other tests of this folder rely on: that a job's memory and its strays are seen, and
+// what its ranks told.
 
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
@@ -18,18 +19,34 @@ TEST(Job, ItsPeakMemoryIsThatOfTheLargestRank) {
 
 TEST(Job, AProcessThatOutlivesItIsSeenAndKilled) {
   const Scene scene;
-  const Ended ended = scene.run("sh -c 'setsid sleep 60 & exit 3'");
+  const Ended ended = scene.run("sh -c 'setsid sleep 600 & exit 3'");
   EXPECT_EQ(ended.exit_code, 3);
   EXPECT_EQ(ended.left_behind.size(), 1);
-  EXPECT_LT(ended.seconds, 30);
+  EXPECT_LT(ended.seconds, 60);
 }
 
 TEST(Job, IsKilledAtItsTimeLimit) {
   const Scene scene;
-  const Ended ended = scene.run("sh -c 'sleep 60; echo never'", 0.2);
+  Job job("sh -c 'sleep 600 & echo >started; wait; echo never'", scene.folder());
+  wait_until([&] { return scene.read("started") == "\n"; });
+  const Ended ended = job.wait(0.2);
   EXPECT_EQ(ended.exit_code, -1);
   EXPECT_EQ(ended.left_behind.size(), 2) << fmt::format("{}", ended.left_behind);
-  EXPECT_LT(ended.seconds, 30);
+  EXPECT_LT(ended.seconds, 60);
+}
+
+TEST(Job, WhatItsRanksToldIsWithoutWhatMpirunAdds) {
+  Ended ended;
+  ended.errors =
+      "[rank 0 @ vm] first\n"
+      "-----------------------------\n"
+      "mpirun detected that one or more processes exited with non-zero status\n"
+      "-----------------------------\n"
+      "[vm:123] [[1,0],0] ORTE_ERROR_LOG: Not found in file state.c at line 1\n"
+      "\n"
+      "[warn] Epoll MOD(1) on fd 25 failed. Old events were 6: Bad file descriptor\n"
+      "[rank 1 @ vm] second\n";
+  EXPECT_EQ(told(ended), (std::vector<std::string>{"[rank 0 @ vm] first", "[rank 1 @ vm] second"}));
 }
 
 TEST(Pattern, AStarStandsForAnyText) {

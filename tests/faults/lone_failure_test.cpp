@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr double kMaxSeconds = 30.0;
-constexpr const char* kEndless = "--set train.steps=1000000 schedule.decay_steps=1000000";
+constexpr const char* kEndless = "--set train.steps=10000000 schedule.decay_steps=10000000";
 
 /// A scene whose folder `other` holds the same once more, but for runs.
 class LoneFailure : public ::testing::Test {

@@ -9,6 +9,7 @@
 #include <ostream>
 
 #include "tests/support/checkpoint_scene.h"
+#include "tests/support/command_line.h"
 #include "tests/support/refusal.h"
 
 namespace redspine::testing {
@@ -18,59 +19,58 @@ namespace fs = std::filesystem;
 
 constexpr int kStopped = 75;
 
-void send(const CheckpointScene& run, int rank, int signal) {
-  kill(std::stoi(run.read(fmt::format("pid.{}", rank))), signal);
-}
-
-struct SlowStart {
+struct HeldStart {
   const char* name;
   int num_ranks;
   bool is_loading;  // else it verifies
   bool by_file;
 };
 
-void PrintTo(const SlowStart& start, std::ostream* out) { *out << start.name; }
+void PrintTo(const HeldStart& start, std::ostream* out) { *out << start.name; }
 
-class AStop : public ::testing::TestWithParam<SlowStart> {};
+class AStop : public ::testing::TestWithParam<HeldStart> {};
 
-// The disk is so slow that looking at a checkpoint takes seconds.
+// From one of the reads of a checkpoint on, the disk gives nothing until the run has been asked.
 TEST_P(AStop, EndsAStartThatTakesLong) {
-  const SlowStart& slow = GetParam();
+  const HeldStart& held = GetParam();
   const CheckpointScene run;
-  const auto start = [&](const std::string& microseconds) {
-    return Start{.num_ranks = slow.num_ranks,
-                 .settings = fmt::format("train.steps=4 checkpoint.verify={}", !slow.is_loading),
-                 .variables = fmt::format("LD_PRELOAD={} CRASH_BELOW={} CRASH_LOG={} SLOW_READS={}",
-                                          REDSPINE_CRASH_SHIM, run.checkpoints().string(),
-                                          (run.folder() / "log").string(), microseconds)};
+  const auto start = [&](int held_from) {
+    return Start{.num_ranks = held.num_ranks,
+                 .settings = fmt::format("train.steps=4 checkpoint.verify={}", !held.is_loading),
+                 .variables = fmt::format(
+                     "LD_PRELOAD={} CRASH_BELOW={} CRASH_LOG={} HOLD_READS={} HOLD_UNTIL={}",
+                     REDSPINE_CRASH_SHIM, run.checkpoints().string(), run.path("log").string(),
+                     held_from, run.path("asked").string())};
   };
-  const auto num_reads = [&] {
-    const std::string log = run.read("log");
-    return std::count(log.begin(), log.end(), '\n');
+  const auto num_reads = [&](int rank) {
+    return count(run.read("log"), fmt::format("{} read ", rank));
   };
-  ASSERT_EQ(run.train({.num_ranks = slow.num_ranks, .settings = "train.steps=4"}).exit_code, 0);
+  ASSERT_EQ(run.train({.num_ranks = held.num_ranks, .settings = "train.steps=4"}).exit_code, 0);
   const std::vector<std::string> trained = run.trained();
   const std::vector<std::string> names = run.names();
-  ASSERT_EQ(run.train(start("1")).exit_code, 0) << "all steps were run: it reads and ends";
-  const auto all_reads = num_reads();
+  run.write("asked", "");
+  ASSERT_EQ(run.train(start(1)).exit_code, 0) << "all steps were run: it reads and ends";
+  const int all_reads = num_reads(0);
   fs::remove(run.path("log"));
+  fs::remove(run.path("asked"));
 
   // Tensors are read from about a third of the reads on; where they are loaded, up to the end.
-  Job job(CheckpointScene::command(start("100000")), run.folder());
-  wait_until([&] { return num_reads() > (slow.is_loading ? all_reads * 2 / 3 : all_reads / 3); });
-  if (slow.by_file) {
+  const int held_from = held.is_loading ? all_reads * 2 / 3 : all_reads / 3;
+  Job job(CheckpointScene::command(start(held_from)), run.folder());
+  wait_until([&] { return num_reads(0) >= held_from || num_reads(1) >= held_from; });
+  if (held.by_file) {
     run.write("runs/run/STOP", "");
   } else {
-    send(run, 0, SIGTERM);
-    if (slow.num_ranks == 2) send(run, 1, SIGTERM);
+    kill(run.process(), SIGTERM);
   }
-  const Ended ended = job.wait(30.0);
+  run.write("asked", "");
+  const Ended ended = job.wait();
   EXPECT_EQ(ended.exit_code, kStopped) << ended.errors;
-  EXPECT_LT(num_reads(), all_reads - 5) << "it went on to the end";
+  EXPECT_LT(num_reads(0), all_reads - 5) << "it went on to the end";
   EXPECT_TRUE(matches(ended.output, fmt::format("*stopped while starting on request ({})*",
-                                                slow.by_file ? "the file STOP" : "SIGTERM")))
+                                                held.by_file ? "the file STOP" : "SIGTERM")))
       << ended.output;
-  EXPECT_EQ(ended.output.find("resuming from") != std::string::npos, slow.is_loading);
+  EXPECT_EQ(ended.output.find("resuming from") != std::string::npos, held.is_loading);
   for (std::size_t at = 0; (at = ended.errors.find("[rank ", at)) != std::string::npos; ++at) {
     EXPECT_TRUE(ended.errors.substr(ended.errors.find("] ", at)).starts_with("] warning: "))
         << ended.errors;
@@ -80,21 +80,21 @@ TEST_P(AStop, EndsAStartThatTakesLong) {
 
   EXPECT_EQ(run.names(), names);
   EXPECT_EQ(run.trained(), trained);
-  const Ended longer = run.train({.num_ranks = slow.num_ranks, .settings = "train.steps=6"});
+  const Ended longer = run.train({.num_ranks = held.num_ranks, .settings = "train.steps=6"});
   EXPECT_EQ(longer.exit_code, 0) << longer.errors;
   const CheckpointScene other;
-  ASSERT_EQ(other.train({.num_ranks = slow.num_ranks, .settings = "train.steps=6"}).exit_code, 0);
+  ASSERT_EQ(other.train({.num_ranks = held.num_ranks, .settings = "train.steps=6"}).exit_code, 0);
   EXPECT_EQ(run.trained(), other.trained());
   EXPECT_EQ(run.hashes(6), other.hashes(6));
 }
 
-std::string name_of(const ::testing::TestParamInfo<SlowStart>& info) { return info.param.name; }
+std::string name_of(const ::testing::TestParamInfo<HeldStart>& info) { return info.param.name; }
 
 INSTANTIATE_TEST_SUITE_P(BySignalOrFile, AStop,
-                         ::testing::Values(SlowStart{"WhileItVerifies", 1, false, false},
-                                           SlowStart{"WhileItLoads", 1, true, false},
-                                           SlowStart{"WhileTwoRanksVerify", 2, false, true},
-                                           SlowStart{"WhileTwoRanksLoad", 2, true, true}),
+                         ::testing::Values(HeldStart{"WhileItVerifies", 1, false, false},
+                                           HeldStart{"WhileItLoads", 1, true, false},
+                                           HeldStart{"WhileTwoRanksVerify", 2, false, true},
+                                           HeldStart{"WhileTwoRanksLoad", 2, true, true}),
                          name_of);
 
 TEST(AStart, SaysWhatHasChangedSinceTheCheckpoint) {

@@ -4,7 +4,6 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
@@ -16,8 +15,8 @@ using nlohmann::json;
 std::filesystem::path golden_folder() { return REDSPINE_GOLDEN_FOLDER; }
 
 template <class Enum>
-Enum parse_enum(const json& section, const char* key, const std::map<std::string, Enum>& names) {
-  return names.at(section.at(key).get<std::string>());
+Enum read_word(const json& section, const char* key) {
+  return value_of<Enum>(section.at(key).get<std::string>()).value();
 }
 
 template <class T>
@@ -28,12 +27,7 @@ void read_if_present(const json& section, const char* key, T& value) {
 RopeConfig to_rope(const json& section) {
   RopeConfig rope;
   rope.theta = section.at("theta");
-  rope.scaling = parse_enum<RopeScaling>(section, "scaling",
-                                         {{"none", RopeScaling::none},
-                                          {"linear", RopeScaling::linear},
-                                          {"ntk", RopeScaling::ntk},
-                                          {"yarn", RopeScaling::yarn},
-                                          {"llama3", RopeScaling::llama3}});
+  rope.scaling = read_word<RopeScaling>(section, "scaling");
   rope.factor = section.at("factor");
   rope.original_length = section.at("original_length");
   read_if_present(section, "beta_fast", rope.beta_fast);
@@ -48,8 +42,7 @@ RopeConfig to_rope(const json& section) {
 
 ModelConfig to_model(const json& section) {
   ModelConfig model;
-  model.family =
-      parse_enum<Family>(section, "family", {{"gpt2", Family::gpt2}, {"llama", Family::llama}});
+  model.family = read_word<Family>(section, "family");
   model.num_layers = section.at("num_layers");
   model.hidden_size = section.at("hidden_size");
   model.num_heads = section.at("num_heads");
@@ -57,16 +50,11 @@ ModelConfig to_model(const json& section) {
   model.ffn_size = section.at("ffn_size");
   model.vocab_size = section.at("vocab_size");
   model.max_sequence_length = section.at("max_sequence_length");
-  model.position = parse_enum<Position>(section, "position",
-                                        {{"learned", Position::learned}, {"rope", Position::rope}});
+  model.position = read_word<Position>(section, "position");
   model.rope = to_rope(section.at("rope"));
-  model.norm = parse_enum<NormKind>(
-      section, "norm", {{"layernorm", NormKind::layernorm}, {"rmsnorm", NormKind::rmsnorm}});
+  model.norm = read_word<NormKind>(section, "norm");
   model.norm_epsilon = section.at("norm_epsilon");
-  model.activation = parse_enum<Activation>(section, "activation",
-                                            {{"gelu_tanh", Activation::gelu_tanh},
-                                             {"gelu", Activation::gelu},
-                                             {"swiglu", Activation::swiglu}});
+  model.activation = read_word<Activation>(section, "activation");
   model.bias = section.at("bias");
   model.tie_embeddings = section.at("tie_embeddings");
   model.dropout = section.at("dropout");

@@ -17,7 +17,7 @@ constexpr std::int64_t kLength = 9;
 class AttentionCase : public Bench {
  public:
   explicit AttentionCase(const ModelConfig& config)
-      : rope(make_rope(config)),
+      : rope(rope_of_layer(*device, config, kLength)),
         attention(execution(), store.begin_bucket(), config, rope ? &*rope : nullptr, "attention"),
         saved(attention.make_saved(kBatch, kLength)),
         scratch(attention.make_scratch(kBatch, kLength)),
@@ -40,13 +40,6 @@ class AttentionCase : public Bench {
     attention.backward({.dx_BTD = dx, .dout_BTD = on_device, .x_BTD = x}, saved, scratch, dropout);
   }
 
- private:
-  std::optional<RopeTable> make_rope(const ModelConfig& config) {
-    if (config.position != Position::rope) return std::nullopt;
-    return make_rope_table(*device, config, kLength);
-  }
-
- public:
   std::optional<RopeTable> rope;
   SelfAttention attention;
   SelfAttention::Saved saved;

@@ -18,7 +18,7 @@ constexpr std::int64_t kLength = 5;
 class BlockCase : public Bench {
  public:
   explicit BlockCase(const ModelConfig& config)
-      : rope(make_rope(config)),
+      : rope(rope_of_layer(*device, config, kLength)),
         block(execution(), store.begin_bucket(), config, rope ? &*rope : nullptr, 1),
         saved(block.make_saved(kBatch, kLength)),
         scratch(block.make_scratch(kBatch, kLength)),
@@ -38,13 +38,6 @@ class BlockCase : public Bench {
     return block.forward(x, saved, scratch, dropout);
   }
 
- private:
-  std::optional<RopeTable> make_rope(const ModelConfig& config) {
-    if (config.position != Position::rope) return std::nullopt;
-    return make_rope_table(*device, config, kLength);
-  }
-
- public:
   std::optional<RopeTable> rope;
   Block block;
   Block::Saved saved;

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/tiny_model.h"
+
 namespace redspine {
 namespace {
 
@@ -22,13 +24,9 @@ TEST(Flops, CountTheHeadTiedOrNot) {
 }
 
 TEST(Flops, CountThreeMatricesOfAGatedMlpAndFewerKeysWhereGrouped) {
-  ModelConfig config;
-  config.num_layers = 1;
-  config.hidden_size = 8;
-  config.num_heads = 4;
-  config.num_kv_heads = 1;
-  config.ffn_size = 10;
-  config.vocab_size = 16;
+  ModelConfig config = testing::tiny_model(
+      Family::gpt2,
+      {.num_layers = 1, .hidden_size = 8, .num_kv_heads = 1, .ffn_size = 10, .vocab_size = 16});
   config.activation = Activation::swiglu;
   // Query and output 8 x 8, key and value 8 x 2; gate, up and down 8 x 10; head 8 x 16.
   EXPECT_EQ(training_flops_per_token(config, 3),

@@ -5,22 +5,22 @@
 #include <cmath>
 
 #include "model/gpt.h"
-#include "tests/model/layer_config.h"
 #include "tests/support/gather.h"
 #include "tests/support/mpi_main.h"
+#include "tests/support/tiny_model.h"
 
 namespace redspine::testing {
 namespace {
 
 // Large enough that statistics are sharp, with shares that are uneven everywhere.
 ModelConfig config_of(Family family) {
-  ModelConfig config = layer_config(family);
-  config.num_layers = 8;
-  config.hidden_size = 60;
-  config.ffn_size = 241;
-  config.vocab_size = 503;
-  config.num_kv_heads = 2;
-  return config;
+  return tiny_model(family, {.num_layers = 8,
+                             .hidden_size = 60,
+                             .num_heads = 6,
+                             .num_kv_heads = 2,
+                             .ffn_size = 241,
+                             .vocab_size = 503,
+                             .max_sequence_length = 12});
 }
 
 /// The weights of a new model over the ranks of `group`, put together.

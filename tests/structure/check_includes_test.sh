@@ -1,24 +1,14 @@
 #!/usr/bin/env bash
 # The include check must find each kind of violation where it is planted, and nothing in clean code.
 set -euo pipefail
-check=$(dirname "$(readlink -f "$0")")/check_includes.sh
-root=$(mktemp -d)
-trap 'rm -rf "$root"' EXIT
-failures=0
+here=$(dirname "$(readlink -f "$0")")
+check=$here/check_includes.sh
+source "$here/planted.sh"
 
-# expect found|clean FILE LINE: a tree of this one file is judged so.
-expect() {
-  rm -rf "${root:?}"/*
-  mkdir -p "$root/$(dirname "$2")"
-  printf '// First line.\n%s\n' "$3" >"$root/$2"
-  local code=0 output
-  output=$("$check" "$root" 2>&1) || code=$?
-  case "$1:$code:$output" in
-    found:1:"$2:2: "*$'\n'*) echo "FAILED: reported more than once: $output" ;;
-    found:1:"$2:2: "* | clean:0:) return ;;
-    *) echo "FAILED: expected $1 for $2 with: $3"; echo "  exit code $code, output: $output" ;;
-  esac
-  failures=$((failures + 1))
+line=2
+plant() {
+  mkdir -p "$root/$(dirname "$1")"
+  printf '// First line.\n%s\n' "$2" >"$root/$1"
 }
 
 # Against the direction.
@@ -146,17 +136,11 @@ mkdir -p "$root/tests"
 for name in a.h a.py a.sh; do
   lines 350 >"$root/tests/$name"
 done
-if ! "$check" "$root" >/dev/null; then
-  echo "FAILED: 350 lines were found too long"
-  failures=$((failures + 1))
-fi
+"$check" "$root" >/dev/null || failed "350 lines were found too long"
 for name in a.h a.py a.sh; do
   lines 351 >"$root/tests/$name"
 done
-if [ "$("$check" "$root" | grep -c ':351: is longer')" -ne 3 ]; then
-  echo "FAILED: 351 lines were not found too long"
-  failures=$((failures + 1))
-fi
+[ "$("$check" "$root" | grep -c ':351: is longer')" -eq 3 ] || failed "351 lines were not found too long"
 
 # The rules themselves must not allow a cycle.
 sed 's|allow("tensor", "")|allow("tensor", "tensor/cpu")|' "$check" >"$root/check.sh"
@@ -164,16 +148,7 @@ lines 1 >"$root/tests/a.h"
 rm "$root/tests/a.py" "$root/tests/a.sh"
 output=$(bash "$root/check.sh" "$root") && output="clean: $output"
 if [[ $output != *"tensor/ is allowed tensor/cpu/"* || $output == clean:* ]]; then
-  echo "FAILED: a cycle among the rules was not found: $output"
-  failures=$((failures + 1))
+  failed "a cycle among the rules was not found: $output"
 fi
 
-# A check that looked at nothing must not pass.
-rm -rf "${root:?}"/*
-code=0
-"$check" "$root" >/dev/null 2>&1 || code=$?
-if [ $code -ne 2 ]; then
-  echo "FAILED: an empty tree gave exit code $code instead of 2"
-  failures=$((failures + 1))
-fi
-exit $((failures > 0))
+finish

@@ -92,9 +92,10 @@ std::string CheckpointScene::command(const Start& start) {
   return all + (start.num_ranks == 1 ? rank : Scene::on_ranks(start.num_ranks, rank));
 }
 
-Ended CheckpointScene::train(const Start& start) const {
-  constexpr double kMaxSeconds = 60.0;
-  return run(command(start), kMaxSeconds);
+Ended CheckpointScene::train(const Start& start) const { return run(command(start)); }
+
+pid_t CheckpointScene::process(int rank) const {
+  return std::stoi(read(fmt::format("pid.{}", rank)));
 }
 
 std::vector<std::string> CheckpointScene::trained(std::string_view run) const {

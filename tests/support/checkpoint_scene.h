@@ -12,6 +12,10 @@
 
 namespace redspine::testing {
 
+/// train.steps of a run that is ended before: however fast the machine, it has not had them by
+/// then.
+inline constexpr std::int64_t kEndless = 10'000'000;
+
 /// How a job is started.
 struct Start {
   int num_ranks = 1;           // 1: without mpirun
@@ -29,9 +33,11 @@ class CheckpointScene : public Scene {
   std::filesystem::path checkpoint(std::int64_t step, std::string_view run = "run") const;
 
   static std::string binary();  // redspine
-  /// A shell's command that trains. Rank 0's process id goes to the file `pid` of the scene.
+  /// A shell's command that trains.
   static std::string command(const Start& start);
   Ended train(const Start& start) const;
+  /// The process of a rank of the job that was started last and has begun to train.
+  pid_t process(int rank = 0) const;
 
   /// Lines of metrics.jsonl about training and validation, without the times.
   std::vector<std::string> trained(std::string_view run = "run") const;

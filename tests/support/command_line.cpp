@@ -2,23 +2,33 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
-#include <array>
-#include <cstdio>
+#include <filesystem>
+
+#include "tests/support/job.h"
 
 namespace redspine::testing {
 
-Result shell(const std::string& command) {
-  FILE* pipe = popen(("exec 2>&1; " + command).c_str(), "r");
-  if (pipe == nullptr) return {-1, ""};
-  std::string output;
-  std::array<char, 4096> buffer{};
-  for (std::size_t n = 0; (n = std::fread(buffer.data(), 1, buffer.size(), pipe)) > 0;) {
-    output.append(buffer.data(), n);
+namespace {
+
+/// `text` as one word of a shell.
+std::string quoted(const std::string& text) {
+  std::string word = "'";
+  for (const char c : text) {
+    word += c == '\'' ? R"('\'')" : std::string(1, c);
   }
-  const int status = pclose(pipe);
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, output};
+  return word + "'";
+}
+
+}  // namespace
+
+Result shell(const std::string& command) {
+  constexpr double kMaxSeconds = 1200.0;
+  const Scratch scratch;
+  const std::string script = fmt::format("cd {}; exec 2>&1; {}",
+                                         quoted(std::filesystem::current_path().string()), command);
+  const Ended ended = Job("sh -c " + quoted(script), scratch.folder()).wait(kMaxSeconds);
+  return {ended.exit_code, ended.output};
 }
 
 Result redspine(const std::string& words) {

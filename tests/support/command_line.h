@@ -1,4 +1,5 @@
-// The `redspine` binary as a shell starts it: words in, text and an exit code out. Local.
+// The `redspine` binary as a shell starts it: words in, text and an exit code out. Local; one at a
+// time, as jobs are.
 #pragma once
 
 #include <string>
@@ -8,10 +9,11 @@
 namespace redspine::testing {
 
 struct Result {
-  int exit_code;       // -1: ended by a signal
+  int exit_code;       // as a shell gives it; -1: it had to be killed at the time limit
   std::string output;  // standard output and error
 };
 
+/// In the folder that the test is in.
 Result shell(const std::string& command);
 Result redspine(const std::string& words);
 /// `words` is what mpirun is given after the number of ranks and the program; further programs may

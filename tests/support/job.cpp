@@ -21,7 +21,7 @@ namespace {
 using std::chrono::steady_clock;
 
 // What mpirun leaves to itself may take a moment longer than mpirun.
-constexpr double kGraceSeconds = 2.0;
+constexpr double kGraceSeconds = 5.0;
 
 void pause() { std::this_thread::sleep_for(std::chrono::milliseconds(2)); }
 
@@ -64,6 +64,15 @@ std::vector<std::string> kill_all_children() {
   return killed;
 }
 
+/// As a shell finds them at a terminal. A test that runs in the background or under nohup has some
+/// ignored, and its children would have, too.
+void reset_signals() {
+  for (int signal = 1; signal < NSIG; ++signal) std::signal(signal, SIG_DFL);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+}
+
 }  // namespace
 
 std::string unprivileged(const std::string& command) {
@@ -79,6 +88,7 @@ Job::Job(const std::string& command, std::filesystem::path folder)
   pid_ = fork();
   if (pid_ < 0) throw std::runtime_error("fork failed");
   if (pid_ > 0) return;
+  reset_signals();
   const auto redirect = [&](const char* name, int to) {
     const int file = open((folder_ / name).c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0666);
     return file >= 0 && dup2(file, to) == to && close(file) == 0;

@@ -1,5 +1,8 @@
 // A job as a shell starts it, watched until the last of its processes has ended. Local; one at a
 // time: the watching process adopts whatever a job leaves behind, so that nothing of it can hide.
+//
+// No test may depend on how fast a job or the test itself gets ahead: what is to be met at work runs
+// without an end, and limits of time are there for what hangs.
 #pragma once
 
 #include <sys/types.h>
@@ -11,6 +14,10 @@
 #include <vector>
 
 namespace redspine::testing {
+
+/// What a test waits for at most, by default: far more than anything takes, on a slow machine with
+/// other work, too.
+inline constexpr double kPatienceSeconds = 120.0;
 
 /// `command` with the rights of any user: what takes from root that it may open everything.
 std::string unprivileged(const std::string& command);
@@ -27,7 +34,8 @@ struct Ended {
 
 class Job {
  public:
-  /// Starts the shell command in `folder`; its output goes to files there.
+  /// Starts the shell command in `folder`; its output goes to files there. It ignores no signal,
+  /// whatever the test was started to ignore.
   Job(const std::string& command, std::filesystem::path folder);
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
@@ -35,7 +43,7 @@ class Job {
   ~Job();
 
   /// Kills what is still there after `limit_seconds` from now.
-  Ended wait(double limit_seconds);
+  Ended wait(double limit_seconds = kPatienceSeconds);
 
  private:
   /// Takes note of what has ended; false once nothing is left.

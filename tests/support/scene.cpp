@@ -104,8 +104,10 @@ std::vector<std::string> told(const Ended& ended) {
   for (std::string line; std::getline(text, line);) {
     const bool is_frame = !line.empty() && line.find_first_not_of('-') == std::string::npos;
     if (is_frame) is_in_frame = !is_in_frame;
-    // mpirun also tells of its own trouble in counting the ranks that end.
-    const bool is_of_mpirun = is_frame || is_in_frame || line.find("ORTE_ERROR_LOG") != line.npos;
+    // mpirun also tells of its own trouble in counting the ranks that end, and its libevent of that
+    // with their streams.
+    const bool is_of_mpirun = is_frame || is_in_frame || line.find("ORTE_ERROR_LOG") != line.npos ||
+                              line.starts_with("[warn] Epoll ");
     if (!is_of_mpirun && !line.empty()) lines.push_back(line);
   }
   return lines;

@@ -39,7 +39,7 @@ class Scene {
   static std::string on_ranks(int num_ranks, const std::string& command);
 
   /// Runs to the end.
-  Ended run(const std::string& command, double limit_seconds = 30.0) const;
+  Ended run(const std::string& command, double limit_seconds = kPatienceSeconds) const;
 
   /// The lines of RUN/metrics.jsonl, without the times.
   std::vector<std::string> metrics(std::string_view run) const;
@@ -52,7 +52,7 @@ class Scene {
 std::vector<std::string> told(const Ended& ended);
 
 /// Waits until `condition` holds, or throws after `limit_seconds`.
-void wait_until(const std::function<bool()>& condition, double limit_seconds = 30.0);
+void wait_until(const std::function<bool()>& condition, double limit_seconds = kPatienceSeconds);
 
 /// `value` in memory, little-endian as all formats of token files are.
 template <class T>

@@ -42,6 +42,14 @@ TEST(EnumWords, ATableWithoutARowForEachEnumeratorInItsPlaceDoesNotCompile) {
   static_assert(!is_complete<Bare>());
 }
 
+TEST(EnumWords, GiveTheEnumeratorOfAWord) {
+  for (const EnumWord<Fruit>& row : enum_words<Fruit>()) {
+    EXPECT_EQ(value_of<Fruit>(row.text), row.value);
+  }
+  EXPECT_EQ(value_of<Fruit>("pomme"), std::nullopt) << "a word of others";
+  EXPECT_EQ(value_of<Fruit>(""), std::nullopt);
+}
+
 TEST(EnumWords, GiveTheWordsOfEachEnumerator) {
   EXPECT_EQ(word_of(Fruit::pear), "a pear");
   EXPECT_EQ(transformers_word_of(Fruit::apple), "pomme");

@@ -90,7 +90,7 @@ TEST_F(DataCommands, TraceTellsProblems) {
     EXPECT_EQ(result.exit_code, 2) << words;
     EXPECT_NE(result.output.find(text), std::string::npos) << result.output;
   };
-  expect_problem("trace --step 1", "--config is missing");
+  expect_problem("trace --step 1", "--config FILE is missing");
   expect_problem("trace --config " + config, "--step is missing");
   expect_problem("trace --config " + config + " --step 0", "--step: is 0; legal: 1 to");
   expect_problem("trace --config " + config + " --step 4", "train.steps, 3");

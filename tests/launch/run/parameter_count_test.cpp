@@ -5,6 +5,7 @@
 #include "model/gpt.h"
 #include "model/model_spec.h"
 #include "tests/support/mpi_main.h"
+#include "tests/support/tiny_model.h"
 
 namespace redspine {
 namespace {
@@ -22,15 +23,9 @@ std::int64_t num_held(const ModelConfig& config, int num_ranks) {
 }
 
 ModelConfig tiny(Family family) {
-  ModelConfig config = ModelConfig::preset(family);
-  config.num_layers = 2;
-  config.hidden_size = 16;
-  config.num_heads = 4;
-  config.num_kv_heads = 4;
-  config.ffn_size = 30;  // uneven over four ranks
-  config.vocab_size = 257;
-  config.max_sequence_length = 8;
-  return config;
+  constexpr std::int64_t kUnevenOverFourRanks = 30;
+  return testing::tiny_model(
+      family, {.hidden_size = 16, .ffn_size = kUnevenOverFourRanks, .max_sequence_length = 8});
 }
 
 void expect_same_count(const ModelConfig& config) {

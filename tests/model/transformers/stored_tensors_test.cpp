@@ -8,20 +8,14 @@
 #include <set>
 
 #include "model/model_spec.h"
+#include "tests/support/tiny_model.h"
 
 namespace redspine {
 namespace {
 
 ModelConfig tiny(Family family) {
-  ModelConfig config = ModelConfig::preset(family);
-  config.num_layers = 2;
-  config.hidden_size = 8;
-  config.num_heads = 4;
-  config.num_kv_heads = 4;
-  config.ffn_size = 12;
-  config.vocab_size = 11;
-  config.max_sequence_length = 6;
-  return config;
+  return testing::tiny_model(
+      family, {.hidden_size = 8, .ffn_size = 12, .vocab_size = 11, .max_sequence_length = 6});
 }
 
 std::map<std::string, StoredTensor> by_name(const ModelConfig& config) {

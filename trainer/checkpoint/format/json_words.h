@@ -13,9 +13,7 @@ namespace redspine {
 template <class Enum>
 Enum read_word(const JsonReader& reader, const std::string& key) {
   const std::string text = reader.string(key);
-  for (const EnumWord<Enum>& word : enum_words<Enum>()) {
-    if (text == word.text) return word.value;
-  }
+  if (const std::optional<Enum> value = value_of<Enum>(text)) return *value;
   reader.fail(key, text, fmt::format("{}", fmt::join(words_of<Enum>(), ", ")));
 }
 
