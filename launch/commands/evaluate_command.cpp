@@ -263,7 +263,11 @@ int evaluate(const MpiSession& session, Arguments arguments) {
   const auto device = agree_on_device(session, options.run, threads);
   const ProcessMesh mesh(world, MeshShape::of(world.size(), options.num_tensor_ranks), *device,
                          options.run.collectives);
-  const ExecutionContext execution{*device, mesh, dtype_of(options.run.precision)};
+  // No backward pass reads what a block leaves: one set of that serves all.
+  const ExecutionContext execution{.device = *device,
+                                   .mesh = mesh,
+                                   .dtype = dtype_of(options.run.precision),
+                                   .recompute = Recompute::block};
   Gpt model(options.model.config, options.shape, 0, execution, InitialWeights::zero);
   BatchFeed feed(*device, options.shape);
   return run_or_abort(session, [&] {
