@@ -140,8 +140,8 @@ void SelfAttention::add_shared_heads(Scratch& scratch) const {
   }
 }
 
-void SelfAttention::forward(TensorView out_BTD, ConstTensorView x_BTD, Saved& saved,
-                            const DropoutKey& dropout) const {
+void SelfAttention::forward_to_context(ConstTensorView x_BTD, Saved& saved,
+                                       const DropoutKey& dropout) const {
   qkv_.forward(saved.qkv, x_BTD);
   rotate(saved.qkv, RopeDirection::forward);
   ops::run(execution_.device, Attention{.context = saved.context,
@@ -149,6 +149,11 @@ void SelfAttention::forward(TensorView out_BTD, ConstTensorView x_BTD, Saved& sa
                                         .qkv = saved.qkv,
                                         .heads = heads_,
                                         .dropout = dropout});
+}
+
+void SelfAttention::forward(TensorView out_BTD, ConstTensorView x_BTD, Saved& saved,
+                            const DropoutKey& dropout) const {
+  forward_to_context(x_BTD, saved, dropout);
   output_.forward(out_BTD, saved.context);
 }
 

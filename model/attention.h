@@ -39,7 +39,9 @@ class SelfAttention {
   Saved make_saved(std::int64_t batch, std::int64_t length) const;
   Scratch make_scratch(std::int64_t batch, std::int64_t length) const;
 
-  /// out_BTD is written.
+  /// All of `saved`, without the output: what a backward pass needs.
+  void forward_to_context(ConstTensorView x_BTD, Saved& saved, const DropoutKey& dropout) const;
+  /// The same, and out_BTD is written.
   void forward(TensorView out_BTD, ConstTensorView x_BTD, Saved& saved,
                const DropoutKey& dropout) const;
 

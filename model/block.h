@@ -2,7 +2,8 @@
 //   mid = x + drop(attention(norm1(x)));  out = mid + drop(mlp(norm2(mid))).
 // An addition and the norm that reads the sum are one pass over the rows, so a block hands out the
 // two summands of `out`, and the norm that comes next adds them. A forward pass only reads its
-// inputs: again with the same ones it gives the same bits. Collective.
+// inputs: again with the same ones it gives the same bits, so a backward pass may have it run again
+// in place of keeping what it left. Collective.
 #pragma once
 
 #include "model/attention.h"
@@ -13,15 +14,23 @@ namespace redspine {
 
 class Block {
  public:
-  /// One micro-batch, for the backward pass.
-  struct Saved {
+  /// What the first half of a block leaves of one micro-batch, for the backward pass ...
+  struct AttentionSaved {
     Norm::Saved norm1;
     Tensor normed1_BTD;
     SelfAttention::Saved attention;
+  };
+  /// ... and the second half.
+  struct MlpSaved {
     Tensor mid_BTD;
     Norm::Saved norm2;
     Tensor normed2_BTD;
     Mlp::Saved mlp;
+  };
+  /// Either may be one for all blocks: it holds what the last of them has written.
+  struct Saved {
+    AttentionSaved& attention;
+    MlpSaved& mlp;
   };
   /// One for all blocks.
   struct Scratch {
@@ -41,7 +50,8 @@ class Block {
   Block(ExecutionContext execution, ParameterStore& store, const ModelConfig& config,
         const RopeTable* rope, std::int64_t layer);
 
-  Saved make_saved(std::int64_t batch, std::int64_t length) const;
+  AttentionSaved make_attention_saved(std::int64_t batch, std::int64_t length) const;
+  MlpSaved make_mlp_saved(std::int64_t batch, std::int64_t length) const;
   Scratch make_scratch(std::int64_t batch, std::int64_t length) const;
 
   /// The summands of `out`, which lie in `saved` and in `scratch`.
@@ -51,17 +61,27 @@ class Block {
   };
 
   /// saved.normed1_BTD = norm1(x), which forward() reads.
-  void forward_norm1(ConstTensorView x_BTD, Saved& saved) const;
+  void forward_norm1(ConstTensorView x_BTD, AttentionSaved& saved) const;
   /// The same of x = residual + branch, which may be the output of the block before.
-  void add_forward_norm1(const Norm::Sum& x, Saved& saved) const;
+  void add_forward_norm1(const Norm::Sum& x, AttentionSaved& saved) const;
   /// All that comes after norm1. Writes the rest of `saved`.
-  Output forward(ConstTensorView x_BTD, Saved& saved, Scratch& scratch,
+  Output forward(ConstTensorView x_BTD, const Saved& saved, Scratch& scratch,
                  const DropoutSource& dropout) const;
+  /// All of `saved` again, from the block's input. What comes after it, the last product of the
+  /// MLP, no backward pass needs.
+  void recompute(ConstTensorView x_BTD, const Saved& saved, Scratch& scratch,
+                 const DropoutSource& dropout) const;
+  /// The same of the first half alone.
+  void recompute_attention(ConstTensorView x_BTD, AttentionSaved& saved,
+                           const DropoutSource& dropout) const;
   /// dresidual_BTD holds the gradient of the output and becomes that of the input.
   void backward(TensorView dresidual_BTD, ConstTensorView x_BTD, const Saved& saved,
                 Scratch& scratch, const DropoutSource& dropout) const;
 
  private:
+  void forward_to_norm2(ConstTensorView x_BTD, const Saved& saved, Scratch& scratch,
+                        const DropoutSource& dropout) const;
+
   ExecutionContext execution_;
   std::int64_t hidden_size_;
   std::int64_t layer_;

@@ -3,6 +3,7 @@
 
 #include "model/leaf_sums.h"
 #include "model/parameters.h"
+#include "parallel/config.h"
 #include "parallel/mesh/process_mesh.h"
 #include "tensor/ops.h"
 #include "tensor/philox.h"
@@ -12,8 +13,9 @@ namespace redspine {
 struct ExecutionContext {
   Device& device;
   const ProcessMesh& mesh;
-  DType dtype = DType::f32;             // of activations and of the weights they meet: f32 or bf16
-  int num_leaves = 0;                   // exact mode (model/leaf_sums.h), in f32; else 0
+  DType dtype = DType::f32;  // of activations and of the weights they meet: f32 or bf16
+  int num_leaves = 0;        // exact mode (model/leaf_sums.h), in f32; else 0
+  Recompute recompute = Recompute::none;
   LeafScratch* leaf_scratch = nullptr;  // exact mode; a model sets its own
 
   Communicator& tensor_axis() const { return mesh.along(Axis::tensor); }

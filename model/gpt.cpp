@@ -1,5 +1,7 @@
 #include "model/gpt.h"
 
+#include <algorithm>
+
 #include "model/initialize.h"
 #include "model/model_spec.h"
 
@@ -57,16 +59,34 @@ Gpt::Gpt(const ModelConfig& config, MicroBatchShape shape, std::uint64_t seed,
   if (execution.num_leaves > 0) {
     leaf_scratch_.allocate(device, execution.tensor_rank(), residual.count());
   }
-  for (const Block& block : blocks_) {
+  for (std::size_t l = 0; l <= blocks_.size(); ++l) {
     residual_BTD_.emplace_back(device, dtype, residual);
-    saved_.push_back(block.make_saved(batch, length));
   }
-  residual_BTD_.emplace_back(device, dtype, residual);
+  allocate_saved();
   final_norm_saved_ = final_norm_.make_saved(batch * length);
   normed_BTD_ = Tensor(device, dtype, residual);
   dnormed_BTD_ = Tensor(device, dtype, residual);
   dresidual_BTD_ = Tensor(device, dtype, residual);
   scratch_ = blocks_.front().make_scratch(batch, length);
+}
+
+void Gpt::allocate_saved() {
+  const auto [batch, length] = shape_;
+  const bool shares_attention = execution_.recompute != Recompute::none;
+  const bool shares_mlp = execution_.recompute == Recompute::block;
+  for (const Block& block : blocks_) {
+    if (!shares_attention || attention_saved_.empty()) {
+      attention_saved_.push_back(block.make_attention_saved(batch, length));
+    }
+    if (!shares_mlp || mlp_saved_.empty()) {
+      mlp_saved_.push_back(block.make_mlp_saved(batch, length));
+    }
+  }
+}
+
+Block::Saved Gpt::saved_of(std::size_t block) {
+  return {.attention = attention_saved_[std::min(block, attention_saved_.size() - 1)],
+          .mlp = mlp_saved_[std::min(block, mlp_saved_.size() - 1)]};
 }
 
 DropoutSource Gpt::dropout_of(const MicroBatch& batch, float probability) const {
@@ -75,17 +95,31 @@ DropoutSource Gpt::dropout_of(const MicroBatch& batch, float probability) const 
 
 void Gpt::forward_to_head(const MicroBatch& batch, const DropoutSource& dropout) {
   embedding_.forward(residual_BTD_.front(), batch.tokens_BT, dropout.at(DropoutSite::embedding, 0));
-  blocks_.front().forward_norm1(residual_BTD_.front(), saved_.front());
+  blocks_.front().forward_norm1(residual_BTD_.front(), saved_of(0).attention);
   for (std::size_t l = 0; l < blocks_.size(); ++l) {
-    const Block::Output out = blocks_[l].forward(residual_BTD_[l], saved_[l], scratch_, dropout);
+    const Block::Output out = blocks_[l].forward(residual_BTD_[l], saved_of(l), scratch_, dropout);
     const Norm::Sum next{.sum_ND = residual_BTD_[l + 1],
                          .residual_ND = out.residual_BTD,
                          .branch_ND = out.branch_BTD};
     if (l + 1 < blocks_.size()) {
-      blocks_[l + 1].add_forward_norm1(next, saved_[l + 1]);
+      blocks_[l + 1].add_forward_norm1(next, saved_of(l + 1).attention);
     } else {
       final_norm_.add_forward(normed_BTD_, next, final_norm_saved_);
     }
+  }
+}
+
+// What all blocks share holds the activations of the last one when the backward pass begins.
+void Gpt::recompute(std::size_t block, const DropoutSource& dropout) {
+  if (block + 1 == blocks_.size()) return;
+  switch (execution_.recompute) {
+    case Recompute::none:
+      return;
+    case Recompute::attention:
+      return blocks_[block].recompute_attention(residual_BTD_[block], saved_of(block).attention,
+                                                dropout);
+    case Recompute::block:
+      return blocks_[block].recompute(residual_BTD_[block], saved_of(block), scratch_, dropout);
   }
 }
 
@@ -101,7 +135,8 @@ void Gpt::forward_backward(const MicroBatch& batch, float scale, GradientReducer
   // Buckets: the embedding, each block, and the final norm with the head.
   reducer.ready(blocks_.size() + 1);
   for (std::size_t l = blocks_.size(); l-- > 0;) {
-    blocks_[l].backward(dresidual_BTD_, residual_BTD_[l], saved_[l], scratch_, dropout);
+    recompute(l, dropout);
+    blocks_[l].backward(dresidual_BTD_, residual_BTD_[l], saved_of(l), scratch_, dropout);
     reducer.ready(l + 1);
   }
   embedding_.backward(dresidual_BTD_, batch.tokens_BT, dropout.at(DropoutSite::embedding, 0));

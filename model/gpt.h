@@ -60,7 +60,10 @@ class Gpt {
  private:
   DropoutSource dropout_of(const MicroBatch& batch, float probability) const;
   bool has_second_gradient() const { return execution_.num_leaves > 0 && config_.tie_embeddings; }
+  void allocate_saved();
+  Block::Saved saved_of(std::size_t block);
   void forward_to_head(const MicroBatch& batch, const DropoutSource& dropout);
+  void recompute(std::size_t block, const DropoutSource& dropout);
 
   ModelConfig config_;
   std::uint64_t seed_;
@@ -75,7 +78,9 @@ class Gpt {
   LmHead head_;
 
   std::vector<Tensor> residual_BTD_;  // [block]: its input; one more for the last output
-  std::vector<Block::Saved> saved_;   // [block]
+  // [block], or one for all blocks of what the backward pass computes again.
+  std::vector<Block::AttentionSaved> attention_saved_;
+  std::vector<Block::MlpSaved> mlp_saved_;
   Norm::Saved final_norm_saved_;
   Tensor normed_BTD_;  // what the head reads
   Tensor dnormed_BTD_;

@@ -68,13 +68,17 @@ Mlp::Scratch Mlp::make_scratch(std::int64_t batch, std::int64_t length) const {
   return scratch;
 }
 
-void Mlp::forward(TensorView out_BTD, ConstTensorView x_BTD, Saved& saved) const {
+void Mlp::forward_to_hidden(ConstTensorView x_BTD, Saved& saved) const {
   if (const auto kind = gelu_kind(activation_)) {
     up_.forward_gelu({.gelu_No = saved.hidden_BTf, .x_No = saved.up_BTf, .kind = *kind}, x_BTD);
   } else {
     up_.forward(saved.up_BTf, x_BTD);
     ops::run(execution_.device, Swiglu{.out = saved.hidden_BTf, .gate_up = saved.up_BTf});
   }
+}
+
+void Mlp::forward(TensorView out_BTD, ConstTensorView x_BTD, Saved& saved) const {
+  forward_to_hidden(x_BTD, saved);
   down_.forward(out_BTD, saved.hidden_BTf);
 }
 

@@ -17,11 +17,6 @@ void ParallelConfig::validate(ConfigProblems& problems) const {
                  fmt::format("is {}, which is not in this version; legal here: replicated",
                              word_of(optimizer)));
   }
-  if (recompute != Recompute::none) {
-    problems.add("parallel.recompute",
-                 fmt::format("is {}, but recomputation is not in this version; legal here: none",
-                             word_of(recompute)));
-  }
 }
 
 }  // namespace redspine

@@ -20,8 +20,12 @@ inline constexpr auto kEnumWords<OptimizerPlacement> = std::to_array<EnumWord<Op
     {OptimizerPlacement::sharded, "sharded"},
 });
 
-/// What the backward pass computes again instead of keeping.
-enum class Recompute { none, attention, block };
+/// What the backward pass computes again instead of having every block keep it.
+enum class Recompute {
+  none,
+  attention,  // the norm before attention, queries, keys, values and context
+  block,      // all but the residual stream that a block reads
+};
 template <>
 inline constexpr auto kEnumWords<Recompute> = std::to_array<EnumWord<Recompute>>({
     {Recompute::none, "none"},

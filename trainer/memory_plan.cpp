@@ -63,7 +63,8 @@ MemoryPlan plan_memory(const Config& config, const ProcessGroup& world, DeviceKi
                                                  .num_buffers()
                                            : 1;
   Gpt model(config.model, shape, config.run.seed,
-            {device, mesh, dtype_of(config.run.precision), config.num_leaves()},
+            {device, mesh, dtype_of(config.run.precision), config.num_leaves(),
+             config.parallel.recompute},
             InitialWeights::zero, num_buffers);
   ParameterStore& parameters = model.parameters();
   const GradientReducer reducer(device, mesh, parameters.buckets(), 1);

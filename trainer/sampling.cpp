@@ -61,11 +61,21 @@ std::int32_t choose_token(std::span<const float> logits, std::int64_t position,
   return static_cast<std::int32_t>(best);
 }
 
+namespace {
+
+// No backward pass reads what a block leaves: one set of that serves all.
+ExecutionContext forward_alone(ExecutionContext execution) {
+  execution.recompute = Recompute::block;
+  return execution;
+}
+
+}  // namespace
+
 NextToken::NextToken(const ModelConfig& config, std::int64_t max_context,
                      ExecutionContext execution)
     : max_context_(max_context),
-      execution_(execution),
-      model_(config, {.num_sequences = 1, .sequence_length = max_context}, 0, execution,
+      execution_(forward_alone(execution)),
+      model_(config, {.num_sequences = 1, .sequence_length = max_context}, 0, execution_,
              InitialWeights::zero),
       tokens_(execution.device, DType::i32, {1, max_context}),
       samples_(execution.device, DType::i64, {1}),

@@ -270,7 +270,12 @@ int evaluate(const MpiSession& session, Arguments arguments) {
                                   "sums (run.exact_leaves)",
                                   options.num_tensor_ranks, num_leaves));
   }
-  const ExecutionContext execution{*device, mesh, dtype_of(options.run.precision), num_leaves};
+  // No backward pass reads what a block leaves: one set of that serves all.
+  const ExecutionContext execution{.device = *device,
+                                   .mesh = mesh,
+                                   .dtype = dtype_of(options.run.precision),
+                                   .num_leaves = num_leaves,
+                                   .recompute = Recompute::block};
   Gpt model(options.model.config, options.shape, 0, execution, InitialWeights::zero);
   BatchFeed feed(*device, options.shape);
   return run_or_abort(session, [&] {

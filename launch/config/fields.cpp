@@ -143,7 +143,8 @@ std::vector<Field> fields_of(Config& config) {
       {"parallel.optimizer", choice(parallel.optimizer),
        "Where moments and master weights lie; sharded is not in this version"},
       {"parallel.recompute", choice(parallel.recompute),
-       "What the backward pass computes again; only none is in this version"},
+       "What the backward pass computes again, for less memory: attention: queries, keys, values "
+       "and context; block: all of a block but its input ([scaling](scaling.md#recomputation))"},
 
       {"optimizer.learning_rate", &optimizer.learning_rate,
        "Peak learning rate of AdamW, at least 0"},

@@ -20,7 +20,9 @@ class BlockCase : public Bench {
   explicit BlockCase(const ModelConfig& config)
       : rope(rope_of_layer(*device, config, kLength)),
         block(execution(), store.begin_bucket(), config, rope ? &*rope : nullptr, 1),
-        saved(block.make_saved(kBatch, kLength)),
+        attention_saved(block.make_attention_saved(kBatch, kLength)),
+        mlp_saved(block.make_mlp_saved(kBatch, kLength)),
+        saved{attention_saved, mlp_saved},
         scratch(block.make_scratch(kBatch, kLength)),
         shape{kBatch, kLength, config.hidden_size},
         x(*device, DType::f32, shape),
@@ -34,12 +36,14 @@ class BlockCase : public Bench {
   }
 
   Block::Output forward() {
-    block.forward_norm1(x, saved);
+    block.forward_norm1(x, saved.attention);
     return block.forward(x, saved, scratch, dropout);
   }
 
   std::optional<RopeTable> rope;
   Block block;
+  Block::AttentionSaved attention_saved;
+  Block::MlpSaved mlp_saved;
   Block::Saved saved;
   Block::Scratch scratch;
   Shape shape;
@@ -94,33 +98,83 @@ TEST(Block, GradientsUnderDropoutAreThoseOfDifferences) {
   expect_block_gradients(config);
 }
 
-// All that a forward pass leaves behind, and its input.
-std::vector<std::vector<float>> values_of(BlockCase& layer, const Block::Output& out) {
-  const Block::Saved& saved = layer.saved;
+std::vector<TensorView> views_of(Block::AttentionSaved& saved) {
+  return {saved.norm1.mean_N,  saved.norm1.rstd_N,      saved.normed1_BTD,
+          saved.attention.qkv, saved.attention.context, saved.attention.log_sum_exp_BhT};
+}
+
+std::vector<TensorView> views_of(Block::MlpSaved& saved) {
+  return {saved.mid_BTD,     saved.norm2.mean_N, saved.norm2.rstd_N,
+          saved.normed2_BTD, saved.mlp.up_BTf,   saved.mlp.hidden_BTf};
+}
+
+std::vector<std::vector<float>> values_of(Device& device, const std::vector<TensorView>& views) {
   std::vector<std::vector<float>> values;
-  for (const ConstTensorView view :
-       {out.residual_BTD, out.branch_BTD, ConstTensorView(saved.normed1_BTD),
-        ConstTensorView(saved.norm1.rstd_N), ConstTensorView(saved.attention.qkv),
-        ConstTensorView(saved.attention.context), ConstTensorView(saved.attention.log_sum_exp_BhT),
-        ConstTensorView(saved.mid_BTD), ConstTensorView(saved.normed2_BTD),
-        ConstTensorView(saved.norm2.rstd_N), ConstTensorView(saved.mlp.up_BTf),
-        ConstTensorView(saved.mlp.hidden_BTf), ConstTensorView(layer.x)}) {
+  for (const TensorView view : views) {
+    if (view.count() > 0) values.push_back(from_device(device, view));
+  }
+  return values;
+}
+
+// All that a forward pass leaves in `saved`, and its input.
+std::vector<std::vector<float>> saved_values_of(BlockCase& layer) {
+  std::vector<TensorView> views = views_of(layer.attention_saved);
+  const std::vector<TensorView> of_mlp = views_of(layer.mlp_saved);
+  views.insert(views.end(), of_mlp.begin(), of_mlp.end());
+  views.push_back(layer.x);
+  return values_of(*layer.device, views);
+}
+
+// All that it leaves behind.
+std::vector<std::vector<float>> values_of(BlockCase& layer, const Block::Output& out) {
+  std::vector<std::vector<float>> values = saved_values_of(layer);
+  for (const ConstTensorView view : {out.residual_BTD, out.branch_BTD}) {
     values.push_back(from_device(*layer.device, view));
   }
   return values;
 }
 
-// What recomputes activations may run a block again from its input: nothing is added twice.
+ModelConfig dropping_config(Family family) {
+  ModelConfig config = layer_config(family);
+  config.dropout = 0.3;
+  return config;
+}
+
+// A block may run again from its input: nothing is added twice.
 TEST(Block, ForwardAgainGivesTheSameBits) {
   for (const Family family : {Family::gpt2, Family::llama}) {
-    ModelConfig config = layer_config(family);
-    config.dropout = 0.3;
-    BlockCase layer(config);
+    BlockCase layer(dropping_config(family));
     const auto once = values_of(layer, layer.forward());
     EXPECT_EQ(
         values_of(layer, layer.block.forward(layer.x, layer.saved, layer.scratch, layer.dropout)),
         once);
     EXPECT_EQ(values_of(layer, layer.forward()), once);
+  }
+}
+
+// What another block has written into the set that all share in the meantime does not matter.
+TEST(Block, RecomputesAllThatItHadLeft) {
+  for (const Family family : {Family::gpt2, Family::llama}) {
+    BlockCase layer(dropping_config(family));
+    layer.forward();
+    const auto once = saved_values_of(layer);
+    for (const TensorView view : views_of(layer.attention_saved)) layer.device->zero(view);
+    for (const TensorView view : views_of(layer.mlp_saved)) layer.device->zero(view);
+    EXPECT_NE(saved_values_of(layer), once);
+    layer.block.recompute(layer.x, layer.saved, layer.scratch, layer.dropout);
+    EXPECT_EQ(saved_values_of(layer), once);
+  }
+}
+
+TEST(Block, RecomputesItsFirstHalfAlone) {
+  for (const Family family : {Family::gpt2, Family::llama}) {
+    BlockCase layer(dropping_config(family));
+    layer.forward();
+    const auto once = saved_values_of(layer);
+    for (const TensorView view : views_of(layer.attention_saved)) layer.device->zero(view);
+    EXPECT_NE(saved_values_of(layer), once);
+    layer.block.recompute_attention(layer.x, layer.attention_saved, layer.dropout);
+    EXPECT_EQ(saved_values_of(layer), once);
   }
 }
 
@@ -132,7 +186,7 @@ TEST(Block, ForwardOfASumIsForwardOfWhatItLeaves) {
     const Tensor residual = to_device(device, random_values(layer.shape.count(), 6), layer.shape);
     const Tensor branch = to_device(device, random_values(layer.shape.count(), 7), layer.shape);
     layer.block.add_forward_norm1({.sum_ND = layer.x, .residual_ND = residual, .branch_ND = branch},
-                                  layer.saved);
+                                  layer.attention_saved);
     const auto of_sum =
         values_of(layer, layer.block.forward(layer.x, layer.saved, layer.scratch, layer.dropout));
     EXPECT_EQ(values_of(layer, layer.forward()), of_sum);

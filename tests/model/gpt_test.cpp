@@ -21,10 +21,12 @@ constexpr auto kScale = static_cast<float>(1.0 / kNumTokens);
 /// A model over all ranks as one tensor axis, and a batch for it.
 class GptCase {
  public:
-  explicit GptCase(const ModelConfig& config, std::uint64_t seed = 7)
+  explicit GptCase(const ModelConfig& config, std::uint64_t seed = 7,
+                   Recompute recompute = Recompute::none)
       : device(make_test_device()),
         mesh(world(), MeshShape::of(world().size(), world().size()), *device),
-        model(config, {kBatch, kLength}, seed, {*device, mesh}),
+        model(config, {kBatch, kLength}, seed,
+              {.device = *device, .mesh = mesh, .recompute = recompute}),
         reducer(*device, mesh, model.parameters().buckets(), 1),
         tokens(to_device(*device, ids(config, 1), {kBatch, kLength})),
         targets(to_device(*device, ids(config, 2), {kBatch, kLength})),
@@ -120,6 +122,30 @@ TEST(Gpt, FirstLossIsThatOfGuessing) {
       EXPECT_NEAR(gpt.evaluate(), guessing, 0.1);
       EXPECT_NEAR(gpt.train(), guessing, 0.1);
     }
+  }
+}
+
+// Of two micro-batches, so that a forward pass follows a backward pass.
+std::vector<float> gradients_with(Recompute recompute, const ModelConfig& config) {
+  GptCase gpt(config, 7, recompute);
+  randomize_parameters(gpt.model.parameters(), *gpt.device, 0.2F);
+  gpt.train();
+  gpt.train();
+  return from_device(*gpt.device, gpt.model.parameters().gradients());
+}
+
+TEST(Gpt, RecomputedActivationsGiveGradientsOfTheSameBits) {
+  for (const Family family : {Family::gpt2, Family::llama}) {
+    ModelConfig config = grouped(family, 2);
+    config.num_layers = 3;
+    config.dropout = 0.3;
+    const std::vector<float> kept = gradients_with(Recompute::none, config);
+    for (const Recompute recompute : {Recompute::attention, Recompute::block}) {
+      EXPECT_EQ(gradients_with(recompute, config) == kept, true) << word_of(recompute);
+    }
+    config.num_layers = 1;  // nothing to compute again
+    EXPECT_EQ(gradients_with(Recompute::block, config) == gradients_with(Recompute::none, config),
+              true);
   }
 }
 

@@ -8,21 +8,66 @@
 namespace redspine::testing {
 namespace {
 
+void expect_plan_is_what_a_trainer_allocates(const Config& config) {
+  const MemoryPlan plan = plan_memory(config, world(), DeviceKind::cuda);
+  RunData data(config);
+  FarDevice device;
+  const Trainer trainer(config, data, world(), device);
+  const double most = world().all_reduce(static_cast<double>(device.used_bytes()), ReduceOp::max);
+  EXPECT_LE(most, static_cast<double>(plan.total()));
+  EXPECT_GT(most, 0.99 * static_cast<double>(plan.total()));
+}
+
 TEST(MemoryPlan, IsWhatATrainerAllocates) {
   const RunFiles files;
   for (const Family family : {Family::gpt2, Family::llama}) {
     for (const Precision precision : {Precision::fp32, Precision::bf16}) {
       Config config = run_config(files, family);
       config.run.precision = precision;
-      const MemoryPlan plan = plan_memory(config, world(), DeviceKind::cuda);
-      RunData data(config);
-      FarDevice device;
-      const Trainer trainer(config, data, world(), device);
-      const double most =
-          world().all_reduce(static_cast<double>(device.used_bytes()), ReduceOp::max);
-      EXPECT_LE(most, static_cast<double>(plan.total()));
-      EXPECT_GT(most, 0.99 * static_cast<double>(plan.total()));
+      expect_plan_is_what_a_trainer_allocates(config);
     }
+    for (const Recompute recompute : {Recompute::attention, Recompute::block}) {
+      Config config = run_config(files, family);
+      config.parallel.recompute = recompute;
+      expect_plan_is_what_a_trainer_allocates(config);
+    }
+  }
+}
+
+// What a block leaves of each row of a micro-batch, on one tensor rank.
+struct SavedOfARow {
+  std::int64_t attention;
+  std::int64_t mlp;
+};
+SavedOfARow saved_floats(const ModelConfig& model) {
+  const std::int64_t hidden = model.hidden_size;
+  const std::int64_t kv_size = model.num_kv_heads * model.head_size();
+  const std::int64_t statistics = model.norm == NormKind::layernorm ? 2 : 1;
+  const std::int64_t qkv = hidden + 2 * kv_size;
+  const std::int64_t normed = hidden + statistics;
+  const std::int64_t up = is_gated(model.activation) ? 2 * model.ffn_size : model.ffn_size;
+  return {.attention = normed + qkv + hidden + model.num_heads,
+          .mlp = hidden + normed + up + model.ffn_size};
+}
+
+TEST(MemoryPlan, RecomputationSavesWhatAllBlocksButOneWouldKeep) {
+  const RunFiles files;
+  for (const Family family : {Family::gpt2, Family::llama}) {
+    Config config = run_config(files, family);
+    config.parallel.tensor = 1;
+    config.batch.micro_batch_size = 1;
+    config.model.num_layers = 5;
+    const auto activations = [&](Recompute recompute) {
+      config.parallel.recompute = recompute;
+      return plan_memory(config, world(), DeviceKind::cpu).activations;
+    };
+    const std::int64_t kept = activations(Recompute::none);
+    const SavedOfARow saved = saved_floats(config.model);
+    const std::int64_t rows = 4 * config.batch.sequence_length;  // of blocks that share one set
+    constexpr std::int64_t kFloatBytes = sizeof(float);
+    EXPECT_EQ(kept - activations(Recompute::attention), rows * saved.attention * kFloatBytes);
+    EXPECT_EQ(kept - activations(Recompute::block),
+              rows * (saved.attention + saved.mlp) * kFloatBytes);
   }
 }
 
@@ -33,14 +78,9 @@ TEST(MemoryPlan, IsThatOfTheKindOfDevice) {
   config.model.vocab_size = 300'000;
   config.batch.micro_batch_size = 8;
   config.batch.global_batch_size = 8 * config.num_data_ranks(world().size());
-  const MemoryPlan plan = plan_memory(config, world(), DeviceKind::cuda);
-  RunData data(config);
-  FarDevice device;
-  const Trainer trainer(config, data, world(), device);
-  const double most = world().all_reduce(static_cast<double>(device.used_bytes()), ReduceOp::max);
-  EXPECT_LE(most, static_cast<double>(plan.total()));
-  EXPECT_GT(most, 0.99 * static_cast<double>(plan.total()));
-  EXPECT_LT(plan_memory(config, world(), DeviceKind::cpu).activations, plan.activations);
+  expect_plan_is_what_a_trainer_allocates(config);
+  EXPECT_LT(plan_memory(config, world(), DeviceKind::cpu).activations,
+            plan_memory(config, world(), DeviceKind::cuda).activations);
 }
 
 TEST(MemoryPlan, Bf16HalvesActivationsAndAddsWhatLayersRead) {

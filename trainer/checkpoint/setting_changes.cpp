@@ -46,6 +46,7 @@ constexpr std::array kRules = {
     Rule{"batch.global_batch_size", Kind::affects,
          "the samples of a step; none is left out or seen twice"},
     Rule{"batch.micro_batch_size", Kind::affects, kSameResults},
+    Rule{"parallel.recompute", Kind::silent, ""},  // the same bits
     Rule{"parallel.", Kind::affects, kSameResults},
     Rule{"optimizer.learning_rate", Kind::affects, kRate},
     Rule{"optimizer.", Kind::affects, "the updates from the next step on"},
