@@ -28,9 +28,9 @@ po::options_description make_options() {
       ("run", po::value<std::string>(), "the run's directory")                        //
       ("step", po::value<std::int64_t>(), "the first step to audit, counted from 1")  //
       ("to", po::value<std::int64_t>(), "the last one; if not given, the same")       //
-      ("set", po::value<std::vector<std::string>>()->multitoken()->composing(),
-       "KEY=VALUE ...: another layout, where the run is exact, like parallel.tensor=2")  //
       ("help", "this text");
+  add_set_option(options,
+                 "KEY=VALUE ...: another layout, where the run is exact, like parallel.tensor=2");
   return options;
 }
 

@@ -72,11 +72,20 @@ po::variables_map parse_arguments(Arguments arguments, const po::options_descrip
   return values;
 }
 
+void add_set_option(po::options_description& options, const std::string& text) {
+  options.add_options()("set", po::value<std::vector<std::string>>()->multitoken()->composing(),
+                        text.c_str());
+}
+
+std::vector<std::string> set_arguments(const po::variables_map& values) {
+  return values.contains("set") ? values["set"].as<std::vector<std::string>>()
+                                : std::vector<std::string>();
+}
+
 void add_config_options(po::options_description& options, const std::string& file) {
-  options.add_options()                                   //
-      ("config", po::value<std::string>(), file.c_str())  //
-      ("set", po::value<std::vector<std::string>>()->multitoken()->composing(),
-       "KEY=VALUE ...: above the file, like model.num_layers=24; the last of a key wins");
+  options.add_options()("config", po::value<std::string>(), file.c_str());
+  add_set_option(options,
+                 "KEY=VALUE ...: above the file, like model.num_layers=24; the last of a key wins");
 }
 
 EffectiveConfig read_config(const po::variables_map& values, const std::string& command,
@@ -85,8 +94,7 @@ EffectiveConfig read_config(const po::variables_map& values, const std::string& 
     throw ConfigError(
         "", fmt::format("--config FILE is missing; all options: redspine {} --help", command));
   }
-  std::vector<std::string> settings;
-  if (values.contains("set")) settings = values["set"].as<std::vector<std::string>>();
+  std::vector<std::string> settings = set_arguments(values);
   settings.insert(settings.end(), more.begin(), more.end());
   return load_config(values["config"].as<std::string>(), settings, world_size);
 }

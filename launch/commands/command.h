@@ -48,6 +48,10 @@ boost::program_options::variables_map parse_arguments(
     Arguments arguments, const boost::program_options::options_description& options,
     const std::string& positional = "");
 
+/// --set, told by `text`, and the KEY=VALUE arguments that it was given, none where it was not.
+void add_set_option(boost::program_options::options_description& options, const std::string& text);
+std::vector<std::string> set_arguments(const boost::program_options::variables_map& values);
+
 /// --config and --set, which give a command its configuration. `file` says what the file is.
 void add_config_options(boost::program_options::options_description& options,
                         const std::string& file);

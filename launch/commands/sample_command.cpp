@@ -110,8 +110,8 @@ Options read_options(Arguments arguments) {
   return options;
 }
 
-/// As many ranks as can share one model, and its leaves where it has some. The others hold copies and
-/// say the same.
+/// As many ranks as can share one model, and its leaves where it has some. The others hold copies
+/// and say the same.
 int tensor_degree(const ModelConfig& config, int num_leaves, int world_size) {
   int degree = std::gcd(world_size, static_cast<int>(config.num_heads));
   while (config.num_heads % degree != 0 || !MeshShape::fits(world_size, degree) ||

@@ -76,6 +76,48 @@ TEST(ConfigFile, TheGlobalBatchSplitsEvenlyAndTheNeighboursAreNamed) {
             "data rank x batch.micro_batch_size 4); nearest: 4");
 }
 
+TEST(ConfigFile, ExactModeTakesEightLeavesAndLanesWhereNoneAreGiven) {
+  const Config config = parse(kMinimal + "run: {exact: true}\nbatch: {global_batch_size: 64}\n");
+  EXPECT_EQ(config.run.exact_leaves, 8);
+  EXPECT_EQ(config.run.exact_lanes, 8);
+  const Config odd = parse(kMinimal +
+                           "run: {exact: true, exact_lanes: 0}\n"
+                           "batch: {global_batch_size: 12, micro_batch_size: 3}\n");
+  EXPECT_EQ(odd.run.exact_lanes, 4) << "the largest power of two that divides the batch";
+  EXPECT_EQ(parse(kMinimal).run.exact_leaves, 0) << "nothing outside of exact mode";
+}
+
+TEST(ConfigFile, ALayoutThatExactModeCannotServeIsRejectedWithWhatFits) {
+  const std::string exact = kMinimal + "run: {exact: true}\n";
+  EXPECT_EQ(
+      problems_of(exact + "parallel: {tensor: 3}\n"
+                          "batch: {global_batch_size: 24, micro_batch_size: 1}\n",
+                  {}, 3),
+      "run.exact_leaves (from run.exact): is 8, which parallel.tensor (3) does not divide; what "
+      "fits: a multiple of it, the same for every start of the run, or one of these for "
+      "parallel.tensor: 1, 2, 4");
+  EXPECT_EQ(
+      problems_of(exact + "batch: {global_batch_size: 24, micro_batch_size: 1}\n", {}, 3),
+      "run.exact_lanes (from batch.global_batch_size): is 8, which 3 data ranks do not share "
+      "evenly; what fits: a multiple of 3 that divides batch.global_batch_size (24), the same "
+      "for every start of the run");
+  EXPECT_EQ(
+      problems_of(exact + "batch: {global_batch_size: 32, micro_batch_size: 8}\n"),
+      "run.yaml:6:46: batch.micro_batch_size: is 8, which does not divide the 4 sequences of a "
+      "lane (batch.global_batch_size 32 / run.exact_lanes 8)");
+  EXPECT_EQ(problems_of(kMinimal + "run: {exact: true, exact_lanes: 5}\n"
+                                   "batch: {global_batch_size: 32, micro_batch_size: 1}\n"),
+            "run.yaml:5:33: run.exact_lanes: is 5, which does not divide batch.global_batch_size "
+            "(32); what fits: 0, which is 8");
+}
+
+TEST(ConfigFile, ExactModeIsThatOfFp32OnCpus) {
+  EXPECT_EQ(problems_of(kMinimal + "run: {exact: true, precision: bf16}\n"),
+            "run.yaml:5:13: run.exact: is true, but run.precision is bf16; legal with it: fp32");
+  EXPECT_EQ(problems_of(kMinimal + "run: {exact: true, device: cuda}\n"),
+            "run.yaml:5:13: run.exact: is true, but run.device is cuda; legal with it: cpu");
+}
+
 TEST(ConfigFile, RotaryHeadsAreEven) {
   EXPECT_EQ(problems_of(kMinimal + "model: {position: rope, hidden_size: 9, num_heads: 3}\n"),
             "run.yaml:5:52: model.num_heads: is 3, which gives heads of 3 = 9 / 3; rotary "
