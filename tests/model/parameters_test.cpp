@@ -50,11 +50,11 @@ TEST_F(Store, EveryStackStartsAtAMultipleOf64Bytes) {
 TEST_F(Store, BucketsAreContiguousAndCoverTheFlatBuffer) {
   const std::vector<GradientBucket> buckets = store.buckets();
   ASSERT_EQ(buckets.size(), 2U);
-  EXPECT_EQ(buckets[0].gradients.raw(), store.gradients().raw());
-  EXPECT_EQ(buckets[1].gradients.raw(), matrix->gradient.raw());
-  EXPECT_EQ(buckets[0].gradients.data<float>() + buckets[0].gradients.count(),
-            buckets[1].gradients.data<float>());
-  EXPECT_EQ(buckets[0].gradients.count() + buckets[1].gradients.count(), store.gradients().count());
+  EXPECT_EQ(buckets[0].gradients.front().raw(), store.gradients().raw());
+  EXPECT_EQ(buckets[1].gradients.front().raw(), matrix->gradient.raw());
+  EXPECT_EQ(buckets[0].gradients.front().data<float>() + buckets[0].gradients.front().count(),
+            buckets[1].gradients.front().data<float>());
+  EXPECT_EQ(buckets[0].gradients.front().count() + buckets[1].gradients.front().count(), store.gradients().count());
   EXPECT_EQ(store.values().count(), store.gradients().count());
 }
 
