@@ -75,6 +75,7 @@ std::vector<ConstTensorView> summands_in(const InnerOrder& order, ConstTensorVie
                                          ConstTensorView out) {
   std::vector<ConstTensorView> summands;
   const ConstTensorView flat = place.reshape({place.count()});
+  summands.reserve(static_cast<std::size_t>(order.num_sums));
   for (int s = 0; s < order.num_sums; ++s) {
     summands.push_back(flat.slice(s * out.count(), out.count()));
   }

@@ -55,7 +55,7 @@ void LmHead::allocate(std::int64_t num_rows, std::int64_t sample_rows) {
   Device& device = execution_.device;
   unit_rows_ = leaf_sums_ ? sample_rows : num_rows;
   chunk_rows_ = head_chunk_rows(device, vocab_size_, unit_rows_);
-  const int num_sums = leaf_sums_ ? std::max(leaf_sums_->own.num_sums, 1) : 1;
+  const std::int64_t num_sums = leaf_sums_ ? std::max(leaf_sums_->own.num_sums, 1) : 1;
   logits_ = Tensor(device, execution_.dtype, {chunk_rows_ * columns_.size()});
   max_ = Tensor(device, DType::f32, {chunk_rows_});
   sums_ = Tensor(device, DType::f32, {num_sums * 2 * chunk_rows_});

@@ -23,6 +23,7 @@ Range TensorRank::share(std::int64_t count) const {
 
 std::vector<Range> TensorRank::leaves(std::int64_t count) const {
   std::vector<Range> leaves;
+  leaves.reserve(static_cast<std::size_t>(num_leaves));
   for (int leaf = 0; leaf < num_leaves; ++leaf) {
     leaves.push_back(leaf_range(count, num_leaves, leaf));
   }

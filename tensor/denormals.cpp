@@ -1,7 +1,6 @@
 #include "tensor/denormals.h"
 
 #include <fmt/format.h>
-#include <omp.h>
 
 #include "tensor/error.h"
 
@@ -20,13 +19,17 @@ bool keeps_denormals() {
 
 void require_denormals() {
   int num_without = 0;
-#pragma omp parallel reduction(+ : num_without)
-  num_without += keeps_denormals() ? 0 : 1;
+  int num_threads = 0;
+#pragma omp parallel reduction(+ : num_without, num_threads)
+  {
+    ++num_threads;
+    num_without += keeps_denormals() ? 0 : 1;
+  }
   if (num_without == 0) return;
   throw Error(
       fmt::format("{} of {} threads take denormal numbers as zeros (FTZ or DAZ is set), which "
                   "run.exact does not allow: a library that this process has loaded did it",
-                  num_without, omp_get_max_threads()));
+                  num_without, num_threads));
 }
 
 }  // namespace redspine

@@ -62,7 +62,7 @@ inline constexpr std::uint32_t kDigestSpread = 0x9E3779B1u;
 constexpr Digest digest_of_element(std::uint32_t bits, std::uint64_t counter, std::uint32_t mask) {
   constexpr std::uint64_t kLowHalf = 0xFFFFFFFFu;
   const std::uint64_t weights = ((counter & kLowHalf) * (counter >> 32)) ^ counter;
-  const std::uint64_t value = (bits ^ mask) * kDigestSpread;
+  const std::uint32_t value = (bits ^ mask) * kDigestSpread;
   return {value * (weights & kLowHalf), value * (weights >> 32)};
 }
 

@@ -15,12 +15,13 @@
 // named. Whatever is bf16 is computed in f32 and rounded once.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
 
-#include "tensor/digest.h"
+#include "tensor/adamw.h"
+#include "tensor/head_layout.h"
+#include "tensor/inner_order.h"
 #include "tensor/operation_list.h"
 #include "tensor/view.h"
 
@@ -31,26 +32,6 @@ enum class GeluKind { tanh, exact };
 enum class RopeDirection { forward, backward };
 /// Whether a result replaces what was there or is added to it.
 enum class Update { write, accumulate };
-
-/// A piece of a product's inner dim, which is added up by itself in ascending order.
-struct InnerPart {
-  std::int64_t begin;
-  std::int64_t end;
-  /// What this piece and those before it, back to the last that ends one, are a leaf of: the leaf
-  /// is pushed on a stack, and the two topmost sums of that are replaced by their sum so many
-  /// times.
-  bool ends_leaf;
-  int num_merges;
-};
-
-/// An order of the sums of a product, where exact mode asks for one (parallel/sum_tree.h): leaves,
-/// each from zero, and a tree over them. The product is then `num_sums` matrices, those that are
-/// left on the stack, one after another.
-struct InnerOrder {
-  std::vector<InnerPart> parts;
-  int num_sums;  // >= 1
-  int depth;     // the most sums that are there at once
-};
 
 /// out[M,N] = A B (+ bias), where B[K,N] is `b` or its transpose. `out` has the type of `a` and `b`
 /// or is f32; `bias` has the type of `out`.
@@ -207,27 +188,6 @@ struct Dropout {
   DropoutKey dropout;
 };
 
-/// Causal attention in packed form. A row of `qkv` holds h query heads, then g key heads, then g
-/// value heads, each of size K. Query heads of this rank are the global ones from `first_query` on.
-struct HeadLayout {
-  std::int64_t num_heads;       // h
-  std::int64_t num_kv_heads;    // g
-  std::int64_t head_size;       // K
-  std::int64_t queries_per_kv;  // H / G, of the whole model
-  std::int64_t first_query;     // global number of head 0
-
-  /// The key and value head that a query head uses; both are numbers of this rank.
-  constexpr std::int64_t kv_head_of(std::int64_t head) const {
-    return (first_query + head) / queries_per_kv - first_query / queries_per_kv;
-  }
-  /// The query heads that use a key and value head are those from first_head_of(kv_head) up to
-  /// first_head_of(kv_head + 1).
-  constexpr std::int64_t first_head_of(std::int64_t kv_head) const {
-    const std::int64_t global = (first_query / queries_per_kv + kv_head) * queries_per_kv;
-    return std::clamp(global - first_query, std::int64_t{0}, num_heads);
-  }
-};
-
 /// S = Q K^T / sqrt(K) where key <= query, else -inf; P = softmax(S); context = dropped(P) V.
 /// Computed in blocks over T with a running maximum and sum (Dao et al., arXiv 2205.14135); no
 /// T x T matrix is stored. Dropout counts elements by (global head, query, key).
@@ -237,20 +197,6 @@ struct Attention {
   ConstTensorView qkv;         // [B, T, (h + 2g) * K]
   HeadLayout heads;
   DropoutKey dropout;
-};
-
-/// Some of the query heads that share a key and value head, up to `end_head` of this rank: a leaf
-/// of the sums over all of them, in the order of InnerPart.
-struct HeadGroup {
-  std::int64_t end_head;
-  int num_merges;
-};
-
-/// The order of the sums of dK and dV in exact mode.
-struct HeadOrder {
-  std::vector<std::vector<HeadGroup>> groups;  // [kv head]
-  std::vector<int> num_sums;                   // [kv head]: what is left on its stack
-  int depth;                                   // the most sums of a head at once
 };
 
 /// Gradients of Attention; P is recomputed from log_sum_exp. With dP = dropped(dcontext V^T):
@@ -364,38 +310,6 @@ struct SquaresPart {
 struct ExactSumOfSquares {
   TensorView sum;  // the i64 values of an ExactSum, accumulated
   std::span<const SquaresPart> parts;
-};
-
-/// The elements [begin, begin + count) of the buffers that AdamW is given, their decay, and where
-/// they lie in their tensor.
-struct AdamWPart {
-  std::int64_t begin;
-  std::int64_t count;
-  double weight_decay;
-  DigestPlace place = {};  // read where there are digests
-};
-
-/// AdamW with decoupled decay (Loshchilov and Hutter, arXiv 1711.05101), epsilon outside the root,
-/// as torch.optim.AdamW. With g = gradient * gradient_scale:
-/// m = beta1 m + (1 - beta1) g; v = beta2 v + (1 - beta2) g^2;
-/// p = p (1 - learning_rate * weight_decay)
-///     - learning_rate / correction1 * m / (sqrt(v / correction2) + epsilon).
-/// Elements that lie in none of the parts are left alone.
-struct AdamW {
-  TensorView parameter;   // [n], in place
-  TensorView exp_avg;     // [n], m, in place
-  TensorView exp_avg_sq;  // [n], v, in place
-  ConstTensorView gradient;
-  TensorView working = {};  // [n], p rounded to bf16, written; or empty
-  TensorView digests = {};  // [parts, 2], i64, low and high of the new p's, written; or empty
-  std::span<const AdamWPart> parts;
-  double gradient_scale;
-  double learning_rate;
-  double beta1;
-  double beta2;
-  double epsilon;
-  double correction1;  // 1 - beta1^t
-  double correction2;  // 1 - beta2^t
 };
 
 /// A backend's implementation of the operations, one run() each.

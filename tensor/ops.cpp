@@ -1,91 +1,11 @@
 #include "tensor/ops.h"
 
-#include <fmt/format.h>
-
 #include <numeric>
 
-#include "tensor/error.h"
-#include "tensor/exact_sum.h"
+#include "tensor/operand_checks.h"
 
 namespace redspine::ops {
 namespace {
-
-// An operand under the name that messages give it.
-struct Operand {
-  const char* name;
-  ConstTensorView view;
-
-  std::int64_t rows() const { return view.rows(); }
-  std::int64_t cols() const { return view.cols(); }
-};
-
-}  // namespace
-}  // namespace redspine::ops
-
-// In messages an operand is its name and its shape.
-template <>
-struct fmt::formatter<redspine::ops::Operand> : fmt::formatter<fmt::string_view> {
-  template <class Context>
-  auto format(const redspine::ops::Operand& x, Context& context) const {
-    return fmt::format_to(context.out(), "{} {}", x.name, x.view.shape().to_string());
-  }
-};
-
-namespace redspine::ops {
-namespace {
-
-// Throws Error unless it holds. Most operations are small and all are right: the text is made when
-// one is wrong, and not before.
-template <class... Args>
-void require(bool holds, const char* op, fmt::format_string<const Args&...> text,
-             const Args&... args) {
-  if (!holds) throw Error(fmt::format("{}: {}", op, fmt::format(text, args...)));
-}
-
-void check_dtype(const char* op, const Operand& x, DType dtype) {
-  require(x.view.dtype() == dtype, op, "{} is {}, it must be {}", x, name_of(x.view.dtype()),
-          name_of(dtype));
-}
-
-// The types that are computed with.
-void check_float(const char* op, const Operand& x) {
-  const DType dtype = x.view.dtype();
-  require(dtype == DType::f32 || dtype == DType::bf16, op, "{} is {}, it must be f32 or bf16", x,
-          name_of(dtype));
-}
-
-// Activations of one operation, which share their type.
-void check_same_type(const char* op, const Operand& x, const Operand& like) {
-  check_float(op, x);
-  check_float(op, like);
-  require(x.view.dtype() == like.view.dtype(), op, "{} is {}, {} is {}; they must have one type", x,
-          name_of(x.view.dtype()), like, name_of(like.view.dtype()));
-}
-
-// Any tensor whose last dim is `cols` and whose other dims multiply to `rows`.
-void check_size(const char* op, const Operand& x, std::int64_t rows, std::int64_t cols) {
-  require(x.rows() == rows && x.cols() == cols, op, "{} must be {} rows of {}", x, rows, cols);
-}
-
-void check_matrix(const char* op, const Operand& x, std::int64_t rows, std::int64_t cols) {
-  check_dtype(op, x, DType::f32);
-  check_size(op, x, rows, cols);
-}
-
-void check_count(const char* op, const Operand& x, std::int64_t count, DType dtype = DType::f32) {
-  check_dtype(op, x, dtype);
-  require(x.view.count() == count, op, "{} must hold {} elements", x, count);
-}
-
-void check_same_matrix(const char* op, const Operand& x, const Operand& like) {
-  check_same_type(op, x, like);
-  require(x.rows() == like.rows() && x.cols() == like.cols(), op, "{} and {} differ", x, like);
-}
-
-void check_same_count(const char* op, const Operand& x, const Operand& like) {
-  check_same_type(op, x, like);
-  require(x.view.count() == like.view.count(), op, "{} and {} differ", x, like);
-}
 
 // out[num_sums * M,N] = a[M,K] x b, where b is [K, N], or [N, K] to be transposed.
 void check_product(const char* op, const Operand& out, const Operand& a, const Operand& b,
@@ -96,39 +16,6 @@ void check_product(const char* op, const Operand& out, const Operand& a, const O
   require(a.cols() == (turned ? b.cols() : b.rows()) && out.rows() == num_sums * a.rows() &&
               out.cols() == (turned ? b.rows() : b.cols()),
           op, "{} x {}{} does not give {}", a, b, turned ? " transposed" : "", out);
-}
-
-// The parts of a dim of `count`, and what is left of their sums.
-void check_order(const char* op, const InnerOrder& order, std::int64_t count) {
-  int height = 0;
-  for (const InnerPart& part : order.parts) {
-    require(part.begin >= 0 && part.begin < part.end && part.end <= count, op,
-            "an order's part [{}, {}) is none of {}", part.begin, part.end, count);
-    if (part.ends_leaf) height += 1 - part.num_merges;
-  }
-  require(height == order.num_sums && height >= 1 && !order.parts.empty() &&
-              order.parts.back().ends_leaf,
-          op, "an order that leaves {} sums is said to leave {}", height, order.num_sums);
-}
-
-// The dims of a [B, T, columns] tensor.
-void check_sequences(const char* op, const Operand& x) {
-  check_float(op, x);
-  require(x.view.shape().rank() == 3, op, "{} must have the dims [B, T, columns]", x);
-}
-
-// One row of x per token, of the width of the weights, and a position for every token of a
-// sequence.
-void check_embedding(const char* op, const Operand& x, const Operand& tokens, const Operand& weight,
-                     const Operand& position) {
-  check_sequences(op, x);
-  check_count(op, tokens, x.rows(), DType::i32);
-  check_size(op, weight, weight.rows(), x.cols());
-  if (position.view.count() == 0) return;
-  check_same_type(op, position, weight);
-  check_size(op, position, position.rows(), x.cols());
-  require(position.rows() >= x.view.dim(1), op, "{} has fewer rows than {} has positions", position,
-          x);
 }
 
 void check_dropout(const char* op, const DropoutKey& dropout, std::int64_t batch) {
@@ -333,96 +220,6 @@ void check(const SwigluBackward& op) {
   check_same_type("SwigluBackward", {"gate_up", op.gate_up}, {"dout", op.dout});
   check_size("SwigluBackward", {"gate_up", op.gate_up}, op.dout.rows(), 2 * op.dout.cols());
   check_same_matrix("SwigluBackward", {"dgate_up", op.dgate_up}, {"gate_up", op.gate_up});
-}
-
-void check(const Embedding& op) {
-  check_same_type("Embedding", {"weight", op.weight}, {"out", op.out});
-  check_embedding("Embedding", {"out", op.out}, {"tokens", op.tokens}, {"weight", op.weight},
-                  {"position", op.position});
-}
-
-void check(const EmbeddingBackward& op) {
-  check_dtype("EmbeddingBackward", {"dweight", op.dweight}, DType::f32);
-  check_embedding("EmbeddingBackward", {"dout", op.dout}, {"tokens", op.tokens},
-                  {"dweight", op.dweight}, {"dposition", op.dposition});
-}
-
-void check(const RowMax& op) {
-  check_float("RowMax", {"logits", op.logits});
-  check_count("RowMax", {"max", op.max}, op.logits.rows());
-}
-
-void check(const CrossEntropySums& op) {
-  const std::int64_t rows = op.logits.rows();
-  check_float("CrossEntropySums", {"logits", op.logits});
-  check_matrix("CrossEntropySums", {"sums", op.sums},
-               2 * std::int64_t{op.order == nullptr ? 1 : op.order->num_sums}, rows);
-  if (op.order != nullptr) {
-    check_order("CrossEntropySums", *op.order, op.logits.cols());
-    for (const InnerPart& part : op.order->parts) {
-      require(part.ends_leaf, "CrossEntropySums", "a leaf of the vocabulary is more than one part");
-    }
-  }
-  check_count("CrossEntropySums", {"max", op.max}, rows);
-  check_count("CrossEntropySums", {"targets", op.targets}, rows, DType::i32);
-}
-
-void check(const CrossEntropyLoss& op) {
-  const Operand loss{"loss", op.loss};
-  if (op.loss.dtype() == DType::i64) {
-    check_count("CrossEntropyLoss", loss, ExactSum::kNumValues, DType::i64);
-  } else {
-    check_count("CrossEntropyLoss", loss, 1, DType::f64);
-  }
-  check_dtype("CrossEntropyLoss", {"targets", op.targets}, DType::i32);
-  check_matrix("CrossEntropyLoss", {"sums", op.sums}, 2, op.targets.count());
-}
-
-void check(const CrossEntropyBackward& op) {
-  const std::int64_t rows = op.logits.rows();
-  check_float("CrossEntropyBackward", {"logits", op.logits});
-  check_matrix("CrossEntropyBackward", {"sums", op.sums}, 2, rows);
-  check_count("CrossEntropyBackward", {"max", op.max}, rows);
-  check_count("CrossEntropyBackward", {"targets", op.targets}, rows, DType::i32);
-}
-
-void check(const SumOfSquares& op) {
-  check_count("SumOfSquares", {"sum", op.sum}, 1, DType::f64);
-  for (const ConstTensorView& part : op.parts) {
-    check_dtype("SumOfSquares", {"part", part}, DType::f32);
-  }
-}
-
-void check(const ExactSumOfSquares& op) {
-  check_count("ExactSumOfSquares", {"sum", op.sum}, ExactSum::kNumValues, DType::i64);
-  for (const SquaresPart& part : op.parts) {
-    const Operand x{"part", part.x};
-    check_dtype("ExactSumOfSquares", x, DType::f32);
-    require(!part.col_ends.empty() && part.col_ends.back() == x.cols(), "ExactSumOfSquares",
-            "the pieces of {} do not end with its rows", x);
-  }
-}
-
-void check(const AdamW& op) {
-  const Operand parameter{"parameter", op.parameter};
-  check_dtype("AdamW", parameter, DType::f32);
-  check_same_count("AdamW", {"exp_avg", op.exp_avg}, parameter);
-  check_same_count("AdamW", {"exp_avg_sq", op.exp_avg_sq}, parameter);
-  check_same_count("AdamW", {"gradient", op.gradient}, parameter);
-  if (op.working.count() != 0) {
-    check_count("AdamW", {"working", op.working}, op.parameter.count(), DType::bf16);
-  }
-  const bool has_digests = op.digests.count() != 0;
-  if (has_digests) {
-    check_count("AdamW", {"digests", op.digests}, 2 * std::ssize(op.parts), DType::i64);
-  }
-  for (const AdamWPart& part : op.parts) {
-    require(part.begin >= 0 && part.count >= 0 && part.begin + part.count <= op.parameter.count(),
-            "AdamW", "the {} elements from {} are not all of {}", part.count, part.begin,
-            parameter);
-    require(!has_digests || part.place.columns > 0, "AdamW", "the part from {} has {} columns",
-            part.begin, part.place.columns);
-  }
 }
 
 }  // namespace redspine::ops

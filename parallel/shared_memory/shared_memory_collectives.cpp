@@ -51,42 +51,6 @@ std::uint64_t hash_of(const SumOrder& order) {
 
 }  // namespace
 
-struct alignas(kCacheLineBytes) SharedMemoryCollectives::Call {
-  enum class Kind : std::uint8_t {
-    all_reduce,
-    all_reduce_in_order,
-    reduce_scatter,
-    all_gather,
-    broadcast
-  };
-
-  Kind kind;
-  DType dtype;
-  ReduceOp op = ReduceOp::sum;
-  int root = 0;
-  std::size_t num_bytes;
-  std::uint64_t shares = 0;  // their hash
-
-  bool operator==(const Call&) const = default;
-  std::string to_string() const {
-    const char* op_name = op == ReduceOp::sum ? "sum" : "max";
-    const std::string size = fmt::format("of {} bytes of {}", num_bytes, name_of(dtype));
-    switch (kind) {
-      case Kind::all_reduce:
-        return fmt::format("an all-reduce ({}) {}", op_name, size);
-      case Kind::all_reduce_in_order:
-        return fmt::format("an all-reduce in a given order {}", size);
-      case Kind::reduce_scatter:
-        return fmt::format("a reduce-scatter ({}) {}", op_name, size);
-      case Kind::all_gather:
-        return fmt::format("an all-gather {}", size);
-      case Kind::broadcast:
-        return fmt::format("a broadcast {} from rank {}", size, root);
-    }
-    return {};
-  }
-};
-
 struct SharedMemoryCollectives::Header {
   std::array<Progress, kMaxRanks> given;     // pieces of which the rank's buffer has its part
   std::array<Progress, kMaxRanks> consumed;  // pieces that the rank has read all it needs of, and

@@ -15,6 +15,7 @@
 
 #include "parallel/group/host_collectives.h"
 #include "parallel/group/process_group.h"
+#include "parallel/shared_memory/call.h"
 #include "parallel/shared_memory/shared_memory.h"
 #include "tensor/view.h"
 
@@ -35,8 +36,7 @@ class SharedMemoryCollectives final : public HostCollectives {
 
  private:
   static constexpr int kMaxRanks = 64;
-  // A rank's call, which has to be that of the others.
-  struct Call;
+  using Call = SharedMemoryCall;
   struct Header;
   // Of every rank's share a part, which lie one after another in the buffers.
   struct Piece {

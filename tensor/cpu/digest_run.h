@@ -37,13 +37,14 @@ typedef std::uint32_t DigestValues  // NOLINT
 class DigestRun {
  public:
   /// What is given to add() that does not fill a vector is computed one by one.
-  static constexpr std::int64_t kElementsAtOnce = 2 * kDigestLanes;
+  static constexpr std::int64_t kElementsAtOnce = std::int64_t{2} * kDigestLanes;
 
   /// Of elements with the indices first, first + step, ...
   [[gnu::always_inline]] DigestRun(const DigestKey& key, std::int64_t first, std::int64_t step = 1)
       : step_(kDigestStep * static_cast<std::uint64_t>(step)), mask_(key.mask) {
     DigestVector places{};
-    for (unsigned lane = 0; lane < kDigestLanes; ++lane) places[lane] = 2 * lane * step_;
+    for (unsigned lane = 0; lane < kDigestLanes; ++lane)
+      places[lane] = std::uint64_t{2} * lane * step_;
     counters_ = places + digest_counter(key, first);
   }
 

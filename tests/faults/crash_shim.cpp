@@ -13,9 +13,8 @@
 //   CRASH_LOG     the file that takes a line per call: RANK CALL PATH, and the new path of a
 //                 rename; also of those that let the system forget what it remembers of a file
 //   CRASH_FLIP    a bit of every write of tensors to a file whose path contains this text is wrong
-//   HOLD_READS    from which read on, from 1, each waits until the file HOLD_UNTIL is there; reads
-//   are
-//                 written down then, too
+//   HOLD_READS    from which read on, from 1, each waits until the file HOLD_UNTIL is there and
+//                 then takes a while, so that other threads come in; reads are written down, too
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -88,10 +87,12 @@ class Trap {
   /// To be asked before every read.
   void hold(const std::string& path) {
     constexpr useconds_t kPollMicroseconds = 1000;
+    constexpr useconds_t kLongMicroseconds = 100'000;
     if (held_from_ == 0) return;
     note("read", path);
     if (++num_reads_ < held_from_) return;
     while (access(hold_until_.c_str(), F_OK) != 0) usleep(kPollMicroseconds);
+    usleep(kLongMicroseconds);
   }
   /// Into the log alone: it changes nothing.
   void note(const std::string& call, const std::string& path) {

@@ -33,8 +33,8 @@ std::string tree_of(std::int64_t begin, std::int64_t end, const std::vector<bool
     return is_empty[static_cast<std::size_t>(begin)] ? "" : std::to_string(begin);
   }
   const std::int64_t middle = (begin + end) / 2;
-  const std::string left = tree_of(begin, middle, is_empty);
-  const std::string right = tree_of(middle, end, is_empty);
+  std::string left = tree_of(begin, middle, is_empty);
+  std::string right = tree_of(middle, end, is_empty);
   if (left.empty()) return right;
   return right.empty() ? left : plus(left, right);
 }

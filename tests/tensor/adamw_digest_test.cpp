@@ -79,10 +79,10 @@ TEST(AdamWDigest, IsThatOfTheNewParametersOfEachPart) {
                       .weight_decay = 0.5,
                       .place = {.key = digest_key("large", {kLarge}), .first = 5}},
                      {.begin = 320 + kLarge,
-                      .count = 5 * 4000,
+                      .count = std::int64_t{5} * 4000,
                       .weight_decay = 0.5,
                       .place = {.key = key, .first = 7, .columns = 4000, .row_stride = 9000}}},
-                    320 + kLarge + 5 * 4000);
+                    320 + kLarge + std::int64_t{5} * 4000);
 }
 
 TEST(AdamWDigest, OfMorePartsThanOneLaunchTakes) {

@@ -1,12 +1,14 @@
 #include "tensor/denormals.h"
 
 #include <gtest/gtest.h>
-#include <omp.h>
+
+#include <thread>
 
 #ifdef __SSE__
 #include <xmmintrin.h>
 #endif
 
+#include "tensor/device.h"
 #include "tensor/error.h"
 
 namespace redspine {
@@ -20,13 +22,14 @@ constexpr unsigned kFlushToZero = 0x8000;
 constexpr unsigned kDenormalsAreZero = 0x0040;
 
 TEST(RequireDenormals, FindsEitherSwitchInAnyThread) {
+  const auto device = make_cpu_device(2);
+  const std::thread::id self = std::this_thread::get_id();
   for (const unsigned bit : {kFlushToZero, kDenormalsAreZero}) {
-    for (int thread = 0; thread < 2; ++thread) {
+    for (const bool is_self : {true, false}) {
       const auto flip = [&] {
-#pragma omp parallel num_threads(2)
-        if (omp_get_thread_num() == thread) _mm_setcsr(_mm_getcsr() ^ bit);
+#pragma omp parallel
+        if ((std::this_thread::get_id() == self) == is_self) _mm_setcsr(_mm_getcsr() ^ bit);
       };
-      omp_set_num_threads(2);
       flip();
       EXPECT_THROW(require_denormals(), Error);
       flip();

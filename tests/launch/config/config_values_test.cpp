@@ -103,19 +103,19 @@ TEST(ConfigFile, ALayoutThatExactModeCannotServeIsRejectedWithWhatFits) {
       "for every start of the run");
   EXPECT_EQ(
       problems_of(exact + "batch: {global_batch_size: 32, micro_batch_size: 8}\n"),
-      "run.yaml:6:46: batch.micro_batch_size: is 8, which does not divide the 4 sequences of a "
+      "run.yaml:6:50: batch.micro_batch_size: is 8, which does not divide the 4 sequences of a "
       "lane (batch.global_batch_size 32 / run.exact_lanes 8)");
   EXPECT_EQ(problems_of(kMinimal + "run: {exact: true, exact_lanes: 5}\n"
                                    "batch: {global_batch_size: 32, micro_batch_size: 1}\n"),
-            "run.yaml:5:33: run.exact_lanes: is 5, which does not divide batch.global_batch_size "
+            "run.yaml:5:34: run.exact_lanes: is 5, which does not divide batch.global_batch_size "
             "(32); what fits: 0, which is 8");
 }
 
 TEST(ConfigFile, ExactModeIsThatOfFp32OnCpus) {
   EXPECT_EQ(problems_of(kMinimal + "run: {exact: true, precision: bf16}\n"),
-            "run.yaml:5:13: run.exact: is true, but run.precision is bf16; legal with it: fp32");
+            "run.yaml:5:14: run.exact: is true, but run.precision is bf16; legal with it: fp32");
   EXPECT_EQ(problems_of(kMinimal + "run: {exact: true, device: cuda}\n"),
-            "run.yaml:5:13: run.exact: is true, but run.device is cuda; legal with it: cpu");
+            "run.yaml:5:14: run.exact: is true, but run.device is cuda; legal with it: cpu");
 }
 
 TEST(ConfigFile, RotaryHeadsAreEven) {

@@ -125,7 +125,7 @@ TEST_P(HostCollectivesBy, ServesEveryCallInEveryDType) {
 std::vector<float> uneven_values(unsigned leaf, std::int64_t count) {
   std::vector<float> values = random_values(count, 100 + leaf);
   for (std::size_t i = 0; i < values.size(); ++i) {
-    values[i] = std::ldexp(values[i], static_cast<int>((i * 7 + leaf * 13) % 24));
+    values[i] = std::ldexp(values[i], static_cast<int>((i * 7 + std::size_t{leaf} * 13) % 24));
   }
   return values;
 }
