@@ -107,7 +107,7 @@ TEST(ConfigFile, ALayoutThatExactModeCannotServeIsRejectedWithWhatFits) {
       "lane (batch.global_batch_size 32 / run.exact_lanes 8)");
   EXPECT_EQ(problems_of(kMinimal + "run: {exact: true, exact_lanes: 5}\n"
                                    "batch: {global_batch_size: 32, micro_batch_size: 1}\n"),
-            "run.yaml:5:34: run.exact_lanes: is 5, which does not divide batch.global_batch_size "
+            "run.yaml:5:33: run.exact_lanes: is 5, which does not divide batch.global_batch_size "
             "(32); what fits: 0, which is 8");
 }
 
