@@ -81,7 +81,7 @@ TEST(HeadOrder, IsThatOfKeyAndValueGradients) {
   apart.groups[0][1].num_merges = 0;
   apart.num_sums = {2, 1};
   constexpr std::int64_t kHalf = kBatch * kLength * kSize;
-  Tensor sums(*device, DType::f32, {3 * 2 * kHalf});
+  Tensor sums(*device, DType::f32, {6 * kHalf});
   dkv_of(&apart, 0, kHeads, &sums);
   const Floats all = from_device(*device, sums);
   for (std::int64_t i = 0; i < 2 * kHalf; ++i) {
