@@ -143,12 +143,13 @@ std::vector<Use> uses_of(const Variant& variant) {
         variant.model.num_heads % tensor != 0) {
       continue;
     }
-    const int turn = static_cast<int>(uses.size()) + world().size();
-    const std::int64_t micro_batch = std::int64_t{1} << turn % 3;
-    uses.push_back({.tensor = tensor,
-                    .micro_batch = std::min(micro_batch, per_lane),
-                    // More of them would only wait for a CPU.
-                    .num_threads = world().size() <= 2 ? 1 + turn % 2 : 1});
+    const std::int64_t micro_batch = std::int64_t{1} << (uses.size() + world().size()) % 3;
+    uses.push_back(
+        {.tensor = tensor, .micro_batch = std::min(micro_batch, per_lane), .num_threads = 1});
+  }
+  // Two threads where they have a CPU each.
+  if (world().size() == 1) {
+    uses.push_back({.tensor = 1, .micro_batch = 1, .num_threads = 2});
   }
   return uses;
 }
