@@ -1,8 +1,8 @@
 // A job as a shell starts it, watched until the last of its processes has ended. Local; one at a
 // time: the watching process adopts whatever a job leaves behind, so that nothing of it can hide.
 //
-// No test may depend on how fast a job or the test itself gets ahead: what is to be met at work runs
-// without an end, and limits of time are there for what hangs.
+// No test may depend on how fast a job or the test itself gets ahead: what is to be met at work
+// runs without an end, and limits of time are there for what hangs.
 #pragma once
 
 #include <sys/types.h>
