@@ -54,7 +54,8 @@ TEST_F(Store, BucketsAreContiguousAndCoverTheFlatBuffer) {
   EXPECT_EQ(buckets[1].gradients.front().raw(), matrix->gradient.raw());
   EXPECT_EQ(buckets[0].gradients.front().data<float>() + buckets[0].gradients.front().count(),
             buckets[1].gradients.front().data<float>());
-  EXPECT_EQ(buckets[0].gradients.front().count() + buckets[1].gradients.front().count(), store.gradients().count());
+  EXPECT_EQ(buckets[0].gradients.front().count() + buckets[1].gradients.front().count(),
+            store.gradients().count());
   EXPECT_EQ(store.values().count(), store.gradients().count());
 }
 
