@@ -70,11 +70,6 @@ void Communicator::all_reduce_in_order(TensorView out, std::vector<ConstTensorVi
   enqueue_all_reduce_in_order(flat(out), std::move(summands), order, stream);
 }
 
-void Communicator::enqueue_all_reduce_in_order(TensorView, std::vector<ConstTensorView>,
-                                               const SumOrder&, Stream) {
-  throw Error("a sum in a given order is between CPUs alone");
-}
-
 void Communicator::reduce_scatter(TensorView values, std::span<const Range> shares, ReduceOp op,
                                   Stream stream) {
   std::vector<Range> elements = shares_of_elements(values, shares, size());

@@ -76,7 +76,7 @@ class Communicator {
   virtual void enqueue_reduce_scatter(TensorView values, std::vector<Range> shares, ReduceOp op,
                                       Stream stream) = 0;
   virtual void enqueue_all_reduce_in_order(TensorView out, std::vector<ConstTensorView> summands,
-                                           const SumOrder& order, Stream stream);
+                                           const SumOrder& order, Stream stream) = 0;
   virtual void enqueue_all_gather(TensorView values, std::vector<Range> shares, Stream stream) = 0;
   virtual void enqueue_broadcast(TensorView values, int root, Stream stream) = 0;
   virtual void enqueue_send(ConstTensorView values, int to, Stream stream) = 0;

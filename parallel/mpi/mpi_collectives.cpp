@@ -106,6 +106,7 @@ void MpiCollectives::all_reduce_in_order(TensorView out, std::span<const ConstTe
   std::vector<float> received;
   for (const Range& piece : pieces(out.count(), kOrderedElements)) {
     std::vector<Range> parts;
+    parts.reserve(num_ranks);
     for (int r = 0; r < group_.size(); ++r) parts.push_back(part_of(piece, group_.size(), r));
     const Range own = parts[self];
     received.resize(order.num_merges.size() * static_cast<std::size_t>(own.size()));

@@ -108,6 +108,10 @@ class NcclCommunicator final : public Communicator {
       comm.reduce_scatter(values, shares, op, cuda, wait);
     });
   }
+  void enqueue_all_reduce_in_order(TensorView /*out*/, std::vector<ConstTensorView> /*summands*/,
+                                   const SumOrder& /*order*/, Stream /*stream*/) override {
+    throw Error("a sum in a given order is between CPUs alone");
+  }
   void enqueue_all_gather(TensorView values, std::vector<Range> shares, Stream stream) override {
     give(stream, fmt::format("all-gather of {}", size_text(values)),
          [&](NcclComm& comm, cudaStream_t cuda, const NcclWait& wait) {

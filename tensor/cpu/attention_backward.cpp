@@ -177,7 +177,7 @@ class KeySums {
                    (sample_ * op_.qkv.dim(1) + key) * head_size;
       return {{sum, num_keys, head_size, head_size}, {sum + half, num_keys, head_size, head_size}};
     }
-    const auto buffer = static_cast<std::size_t>(2 * (place - 1));
+    const std::size_t buffer = 2 * static_cast<std::size_t>(place - 1);
     return {{workspace_.key_sums[buffer].data(), num_keys, head_size, head_size},
             {workspace_.key_sums[buffer + 1].data(), num_keys, head_size, head_size}};
   }

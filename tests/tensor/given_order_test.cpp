@@ -196,7 +196,7 @@ TEST_F(GivenOrder, IsThatOfTheSumsOfCrossEntropy) {
                               .first_column = part.begin});
     return download(sums)[0];
   };
-  Tensor sums(*device, DType::f32, {2 * 2, kRows});
+  Tensor sums(*device, DType::f32, {4, kRows});
   ops::run(*device, CrossEntropySums{.sums = sums,
                                      .logits = on_device,
                                      .max = max_on_device,
@@ -294,8 +294,8 @@ TEST_F(GivenOrder, ComesWithAdditionsOfItsOwn) {
 
 TEST_F(GivenOrder, IsRejectedWhereItIsNone) {
   Tensor out(*device, DType::f32, {2, 2});
-  const Tensor a = upload(Floats(2 * 10), {2, 10});
-  const Tensor b = upload(Floats(10 * 2), {10, 2});
+  const Tensor a = upload(Floats(20), {2, 10});
+  const Tensor b = upload(Floats(20), {10, 2});
   const auto product = [&](const InnerOrder& order) {
     ops::run(*device, Matmul{.out = out, .a = a, .b = b, .order = &order});
   };
