@@ -74,6 +74,10 @@ class Block {
   /// The same of the first half alone.
   void recompute_attention(ConstTensorView x_BTD, AttentionSaved& saved,
                            const DropoutSource& dropout) const;
+  /// From here on it is the block of this layer, as far as dropout is concerned; its parameters
+  /// keep their names.
+  void stand_in_for(std::int64_t layer) { layer_ = layer; }
+
   /// dresidual_BTD holds the gradient of the output and becomes that of the input.
   void backward(TensorView dresidual_BTD, ConstTensorView x_BTD, const Saved& saved,
                 Scratch& scratch, const DropoutSource& dropout) const;

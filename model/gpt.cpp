@@ -18,6 +18,8 @@ RopeTable rope_table(const ModelConfig& config, MicroBatchShape shape, Device& d
   __builtin_unreachable();
 }
 
+const RopeTable* used(const RopeTable& rope) { return rope.cos.count() > 0 ? &rope : nullptr; }
+
 ExecutionContext with_scratch(ExecutionContext execution, LeafScratch& scratch) {
   execution.leaf_scratch = &scratch;
   return execution;
@@ -27,9 +29,8 @@ std::vector<Block> make_blocks(ExecutionContext execution, ParameterStore& store
                                const ModelConfig& config, const RopeTable& rope) {
   std::vector<Block> blocks;
   blocks.reserve(static_cast<std::size_t>(config.num_layers));
-  const RopeTable* used_rope = rope.cos.count() > 0 ? &rope : nullptr;
   for (std::int64_t layer = 0; layer < config.num_layers; ++layer) {
-    blocks.emplace_back(execution, store.begin_bucket(), config, used_rope, layer);
+    blocks.emplace_back(execution, store.begin_bucket(), config, used(rope), layer);
   }
   return blocks;
 }
@@ -89,8 +90,13 @@ Block::Saved Gpt::saved_of(std::size_t block) {
           .mlp = mlp_saved_[std::min(block, mlp_saved_.size() - 1)]};
 }
 
-DropoutSource Gpt::dropout_of(const MicroBatch& batch, float probability) const {
-  return {.seed = seed_, .probability = probability, .samples_B = batch.samples_B};
+Block Gpt::make_block(ParameterStore& store) const {
+  return {execution_, store.begin_bucket(), config_, used(rope_), 0};
+}
+
+DropoutSource Gpt::dropout_of(ConstTensorView samples_B) const {
+  return {
+      .seed = seed_, .probability = static_cast<float>(config_.dropout), .samples_B = samples_B};
 }
 
 void Gpt::forward_to_head(const MicroBatch& batch, const DropoutSource& dropout) {
@@ -123,8 +129,9 @@ void Gpt::recompute(std::size_t block, const DropoutSource& dropout) {
   }
 }
 
-void Gpt::forward_backward(const MicroBatch& batch, float scale, GradientReducer& reducer) {
-  const DropoutSource dropout = dropout_of(batch, static_cast<float>(config_.dropout));
+void Gpt::forward_backward(const MicroBatch& batch, float scale, GradientReducer& reducer,
+                           std::span<BlockObserver* const> observers) {
+  const DropoutSource dropout = dropout_of(batch.samples_B);
   const Shape rows{shape_.num_sequences * shape_.sequence_length, config_.hidden_size};
   forward_to_head(batch, dropout);
   head_.forward_backward(dnormed_BTD_.view().reshape(rows), normed_BTD_.view().reshape(rows),
@@ -136,8 +143,15 @@ void Gpt::forward_backward(const MicroBatch& batch, float scale, GradientReducer
   reducer.ready(blocks_.size() + 1);
   for (std::size_t l = blocks_.size(); l-- > 0;) {
     recompute(l, dropout);
+    const BlockPass pass{.block = l,
+                         .x_BTD = residual_BTD_[l],
+                         .out_BTD = residual_BTD_[l + 1],
+                         .dresidual_BTD = dresidual_BTD_,
+                         .saved = saved_of(l)};
+    for (BlockObserver* observer : observers) observer->before_backward(pass);
     blocks_[l].backward(dresidual_BTD_, residual_BTD_[l], saved_of(l), scratch_, dropout);
-    reducer.ready(l + 1);
+    for (BlockObserver* observer : observers) observer->after_backward(pass);
+    reducer.ready(bucket_of(l));
   }
   embedding_.backward(dresidual_BTD_, batch.tokens_BT, dropout.at(DropoutSite::embedding, 0));
   reducer.ready(0);
@@ -146,19 +160,19 @@ void Gpt::forward_backward(const MicroBatch& batch, float scale, GradientReducer
 
 void Gpt::evaluate(const MicroBatch& batch) {
   const Shape rows{shape_.num_sequences * shape_.sequence_length, config_.hidden_size};
-  forward_to_head(batch, dropout_of(batch, 0.0F));
+  forward_to_head(batch, {});
   head_.forward(normed_BTD_.view().reshape(rows), batch.targets_BT.reshape({rows[0]}));
 }
 
 void Gpt::logits(TensorView logits_Nv, const MicroBatch& batch) {
   const Shape rows{shape_.num_sequences * shape_.sequence_length, config_.hidden_size};
-  forward_to_head(batch, dropout_of(batch, 0.0F));
+  forward_to_head(batch, {});
   head_.logits(logits_Nv, normed_BTD_.view().reshape(rows));
 }
 
 void Gpt::row_logits(TensorView logits_1v, const MicroBatch& batch, std::int64_t row) {
   const Shape rows{shape_.num_sequences * shape_.sequence_length, config_.hidden_size};
-  forward_to_head(batch, dropout_of(batch, 0.0F));
+  forward_to_head(batch, {});
   head_.logits(logits_1v, normed_BTD_.view().reshape(rows).slice(row, 1));
 }
 

@@ -3,9 +3,10 @@
 // tensor axis.
 #pragma once
 
+#include <span>
 #include <vector>
 
-#include "model/block.h"
+#include "model/block_observer.h"
 #include "model/embedding.h"
 #include "model/lm_head.h"
 #include "parallel/mesh/gradient_reducer.h"
@@ -43,8 +44,10 @@ class Gpt {
   ParameterStore& parameters() { return store_; }
 
   /// Forward and backward: gradients of scale * (sum of the token losses) are added to the
-  /// parameters', and `reducer` is told of each bucket as its backward pass ends.
-  void forward_backward(const MicroBatch& batch, float scale, GradientReducer& reducer);
+  /// parameters', and `reducer` is told of each bucket as its backward pass ends. `observers` look
+  /// on, in their order.
+  void forward_backward(const MicroBatch& batch, float scale, GradientReducer& reducer,
+                        std::span<BlockObserver* const> observers = {});
   /// Forward alone, without dropout.
   void evaluate(const MicroBatch& batch);
   /// The sum of the token losses of all calls since the last one, then zero.
@@ -54,11 +57,19 @@ class Gpt {
   void logits(TensorView logits_Nv, const MicroBatch& batch);
   /// The same of one row of the B*T alone, [1, v].
   void row_logits(TensorView logits_1v, const MicroBatch& batch, std::int64_t row);
+  /// A block like those of this model, with parameters of its own in a bucket of `store`: one that
+  /// can stand in for any of them (Block::stand_in_for). The model outlives it, and the two do not
+  /// run at the same time.
+  Block make_block(ParameterStore& store) const;
+  /// The bucket that has the parameters of a block.
+  static constexpr std::size_t bucket_of(std::size_t block) { return block + 1; }
+  /// The numbers of a sample that dropout draws.
+  DropoutSource dropout_of(ConstTensorView samples_B) const;
+
   /// The vocabulary range of those columns.
   Range logits_columns() const { return local_vocabulary(config_, execution_.tensor_rank()); }
 
  private:
-  DropoutSource dropout_of(const MicroBatch& batch, float probability) const;
   bool has_second_gradient() const { return execution_.num_leaves > 0 && config_.tie_embeddings; }
   void allocate_saved();
   Block::Saved saved_of(std::size_t block);

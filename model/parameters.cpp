@@ -162,6 +162,11 @@ std::int64_t ParameterStore::bytes() const {
   return static_cast<std::int64_t>(values_.view().bytes() + of_gradients + working_.view().bytes());
 }
 
+Range ParameterStore::bucket_elements(std::size_t bucket) const {
+  const bool is_last = bucket + 1 == bucket_begins_.size();
+  return {bucket_begins_[bucket], is_last ? size_ : bucket_begins_[bucket + 1]};
+}
+
 std::vector<GradientBucket> ParameterStore::buckets() {
   std::vector<GradientBucket> buckets;
   const auto add_bucket = [&](std::int64_t begin, std::int64_t count) {
@@ -171,9 +176,8 @@ std::vector<GradientBucket> ParameterStore::buckets() {
     }
   };
   for (std::size_t b = 0; b < bucket_begins_.size(); ++b) {
-    const std::int64_t end = b + 1 < bucket_begins_.size() ? bucket_begins_[b + 1] : size_;
-    const std::int64_t begin = bucket_begins_[b];
-    add_bucket(begin, end - begin);
+    const Range elements = bucket_elements(b);
+    add_bucket(elements.begin, elements.size());
   }
   for (const StackLayout& stack : stacks_) {
     if (stack.first != nullptr) add_bucket(stack.offset, stack.shape.count());

@@ -129,6 +129,8 @@ class ParameterStore {
   TensorView gradients() { return gradients_.front().view().slice(0, size_); }
   /// Values in bf16 as layers read them, laid out alike; empty where those read the values.
   TensorView working() { return working_; }
+  /// The elements of the flat buffers that belong to a bucket of begin_bucket().
+  Range bucket_elements(std::size_t bucket) const;
   /// Of all buffers on the device.
   std::int64_t bytes() const;
   /// The buckets in the order of begin_bucket(); last, those of second gradients.

@@ -129,6 +129,7 @@ void RunConfig::validate(ConfigProblems& problems) const {
   constexpr std::int64_t kMaxParts = 4096;
   check_count(problems, "run.exact_leaves", exact_leaves, exact ? 1 : 0, kMaxParts);
   check_count(problems, "run.exact_lanes", exact_lanes, exact ? 1 : 0, kMaxParts);
+  check_count(problems, "run.spot_check_interval", spot_check_interval, 0, kMaxCount);
   if (exact && precision == Precision::bf16) {
     problems.add("run.exact", "is true, but run.precision is bf16; legal with it: fp32");
   }
@@ -191,6 +192,13 @@ void Config::validate(ConfigProblems& problems, int world_size) const {
   validate_tensor_degree(problems, *this, world_size);
   // The split over data ranks has a meaning only once the tensor degree fits the world.
   if (!MeshShape::fits(world_size, static_cast<int>(parallel.tensor))) return;
+  if (run.spot_check_interval > 0 && num_data_ranks(world_size) == 1) {
+    problems.add(
+        "run.spot_check_interval",
+        fmt::format("is {}, but with one data rank no other ranks have the same weights to "
+                    "compute a block again; legal with it: 0",
+                    run.spot_check_interval));
+  }
   if (run.exact && run.exact_leaves >= 1) validate_exact_tensor(problems, *this);
   if (batch.micro_batch_size < 1 || batch.global_batch_size < 1) return;
   validate_batch_split(problems, *this, world_size);

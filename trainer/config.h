@@ -50,12 +50,16 @@ struct RunConfig {
   DeviceChoice device = DeviceChoice::automatic;
   Precision precision = Precision::fp32;  // bf16, on CUDA only, keeps fp32 master weights
   CollectiveBackend collectives =
-      CollectiveBackend::automatic;  // NCCL for ranks with a GPU each, else MPI
-  bool exact = false;                // the same bits on every layout; fp32 on CPUs
-  std::int64_t exact_leaves = 0;     // of what tensor ranks share; unset or 0 in exact mode: 8
-  std::int64_t exact_lanes = 0;      // of the global batch; unset or 0 in exact mode: 8 or less
-  bool check_replicas = true;        // that ranks which hold the same have the same bits
+      CollectiveBackend::automatic;      // NCCL for ranks with a GPU each, else MPI
+  bool exact = false;                    // the same bits on every layout; fp32 on CPUs
+  std::int64_t exact_leaves = 0;         // of what tensor ranks share; unset or 0 in exact mode: 8
+  std::int64_t exact_lanes = 0;          // of the global batch; unset or 0 in exact mode: 8 or less
+  bool check_replicas = true;            // that ranks which hold the same have the same bits
+  std::int64_t spot_check_interval = 0;  // steps; 0 = no block is computed again by other ranks
 
+  bool is_spot_check_due(std::int64_t step) const {
+    return spot_check_interval > 0 && step % spot_check_interval == 0;
+  }
   void validate(ConfigProblems& problems) const;
 };
 

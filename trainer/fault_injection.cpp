@@ -43,6 +43,32 @@ std::optional<FaultPlace> place_of(std::string_view text) {
   return std::nullopt;
 }
 
+[[noreturn]] void reject(const BitFlip& flip) {
+  throw Error(fmt::format("this rank has no element {} of {}", flip.element, flip.tensor));
+}
+
+void flip_element(TensorView element, int bit, Device& device) {
+  float value = 0.0F;
+  device.download(host_view(std::span<float>(&value, 1)), element);
+  value = std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) ^ (std::uint32_t{1} << bit));
+  device.upload(element, host_view(std::span<const float>(&value, 1)));
+}
+
+// Without elements for a name that is none.
+TensorView activation_of(const BlockPass& pass, std::string_view name) {
+  auto& [first, second] = pass.saved;
+  if (name == "input") return pass.x_BTD;
+  if (name == "normed1") return first.normed1_BTD;
+  if (name == "qkv") return first.attention.qkv;
+  if (name == "context") return first.attention.context;
+  if (name == "mid") return second.mid_BTD;
+  if (name == "normed2") return second.normed2_BTD;
+  if (name == "up") return second.mlp.up_BTf;
+  if (name == "hidden") return second.mlp.hidden_BTf;
+  if (name == "output_gradient") return pass.dresidual_BTD;
+  return {};
+}
+
 }  // namespace
 
 BitFlip BitFlip::parse(std::string_view text, const std::string& key) {
@@ -59,35 +85,38 @@ BitFlip BitFlip::parse(std::string_view text, const std::string& key) {
       return {.step = *step,
               .rank = static_cast<int>(*rank),
               .place = *place,
-              .parameter = std::string(fields[3]),
+              .tensor = std::string(fields[3]),
               .element = *element,
               .bit = static_cast<int>(*bit)};
     }
   }
-  throw ConfigError(key, fmt::format("is {}; legal: STEP:RANK:PLACE:PARAMETER:ELEMENT:BIT with "
-                                     "weight, exp_avg, exp_avg_sq or gradient as the place and "
-                                     "a bit from 0 to 31",
+  throw ConfigError(key, fmt::format("is {}; legal: STEP:RANK:PLACE:TENSOR:ELEMENT:BIT with "
+                                     "weight, exp_avg, exp_avg_sq, gradient or activation as the "
+                                     "place and a bit from 0 to 31",
                                      excerpt(text)));
 }
 
 std::string BitFlip::to_string() const {
-  return fmt::format("bit {} of element {} of the {} of {}", bit, element, word_of(place),
-                     parameter);
+  return fmt::format("bit {} of element {} of the {} of {}", bit, element, word_of(place), tensor);
 }
 
 void flip_bit(const BitFlip& flip, const ParameterStore& store, TensorView flat, Device& device) {
   const auto parameter = std::find_if(
       store.parameters().begin(), store.parameters().end(),
-      [&flip](const Parameter& candidate) { return candidate.spec.name == flip.parameter; });
+      [&flip](const Parameter& candidate) { return candidate.spec.name == flip.tensor; });
   if (parameter == store.parameters().end() || flip.element >= parameter->value.count()) {
-    throw Error(fmt::format("this rank has no element {} of {}", flip.element, flip.parameter));
+    reject(flip);
   }
-  const TensorView view = flat.slice(parameter->offset + flip.element, 1);
-  float value = 0.0F;
-  device.download(host_view(std::span<float>(&value, 1)), view);
-  value =
-      std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) ^ (std::uint32_t{1} << flip.bit));
-  device.upload(view, host_view(std::span<const float>(&value, 1)));
+  flip_element(flat.slice(parameter->offset + flip.element, 1), flip.bit, device);
+}
+
+void ActivationFlip::before_backward(const BlockPass& pass) {
+  const std::string prefix = Block::prefix(static_cast<std::int64_t>(pass.block));
+  if (!flip_.tensor.starts_with(prefix)) return;
+  const TensorView activation = activation_of(pass, flip_.tensor.substr(prefix.size()));
+  if (flip_.element >= activation.count()) reject(flip_);
+  flip_element(activation.reshape({activation.count()}).slice(flip_.element, 1), flip_.bit,
+               device_);
 }
 
 }  // namespace redspine

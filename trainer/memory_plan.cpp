@@ -10,6 +10,7 @@
 #include "parallel/mesh/gradient_reducer.h"
 #include "tensor/error.h"
 #include "trainer/batch_feed.h"
+#include "trainer/digest/spot_check.h"
 #include "trainer/optimizer/optimizer.h"
 
 namespace redspine {
@@ -69,6 +70,8 @@ MemoryPlan plan_memory(const Config& config, const ProcessGroup& world, DeviceKi
   ParameterStore& parameters = model.parameters();
   const GradientReducer reducer(device, mesh, parameters.buckets(), 1);
   const BatchFeed feed(device, shape);
+  std::optional<SpotCheck> spot_check;
+  if (config.run.spot_check_interval > 0) spot_check.emplace(config, model, mesh, device);
   const std::int64_t of_model = device.used_bytes();
   const Optimizer optimizer(config.optimizer, device, parameters,
                             held_parts(parameters, mesh.group(Axis::tensor)));

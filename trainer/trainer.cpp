@@ -93,6 +93,12 @@ std::optional<LaneSums> lanes_of(const Config& config, const ProcessMesh& mesh) 
   return LaneSums::of(static_cast<int>(config.run.exact_lanes), mesh.group(Axis::data));
 }
 
+std::unique_ptr<SpotCheck> make_spot_check(const Config& config, Gpt& model,
+                                           const ProcessMesh& mesh, Device& device) {
+  if (config.run.spot_check_interval == 0) return nullptr;
+  return std::make_unique<SpotCheck>(config, model, mesh, device);
+}
+
 std::optional<Evaluator> make_evaluator(const Config& config, const RunData& data, Gpt& model,
                                         BatchFeed& feed, ExecutionContext execution) {
   if (!data.validation) return std::nullopt;
@@ -123,6 +129,7 @@ Trainer::Trainer(const Config& config, RunData& data, const ProcessGroup& world,
                  .tensor = mesh_.group(Axis::tensor)},
                 model_.parameters(), held_parts(model_.parameters(), mesh_.group(Axis::tensor)),
                 config.run.check_replicas),
+      spot_check_(make_spot_check(config, model_, mesh_, device)),
       optimizer_(config.optimizer, device, model_.parameters(), replicas_.parts(),
                  progress.num_updates),
       reducer_(device, mesh_, model_.parameters().buckets(), num_micro_batches_, lanes_),
@@ -140,15 +147,17 @@ StepReport Trainer::train_step(const Requests& mine) {
   mesh_.begin_step(++progress_.step);
   if (config_.run.exact) require_denormals();
 
+  const std::vector<BlockObserver*> observers = observers_of_step();
   const Batch batch = prefetcher_.next();
   for (std::int64_t m = 0; m < num_micro_batches_; ++m) {
     if (const auto buffer = reducer_.buffer_begun_by(m)) {
       model_.parameters().zero_gradients(*buffer);
     }
     model_.forward_backward(feed_.training(batch, m), static_cast<float>(1.0 / num_tokens),
-                            reducer_);
+                            reducer_, m == 0 ? observers : std::vector<BlockObserver*>());
   }
   reducer_.finish();
+  if (config_.run.is_spot_check_due(progress_.step)) spot_check_->finish(batch.samples);
   model_.parameters().add_second_gradients(device_);
 
   StepSums sums{.value = model_.take_loss_sum(), .requests = mine, .batch_hash = batch.hash};
@@ -192,6 +201,25 @@ StepReport Trainer::train_step(const Requests& mine) {
           .requests = sums.requests};
 }
 
+// Of its first micro-batch.
+std::vector<BlockObserver*> Trainer::observers_of_step() {
+  std::vector<BlockObserver*> observers;
+  if (config_.run.is_spot_check_due(progress_.step)) {
+    spot_check_->begin(progress_.step);
+    observers.push_back(spot_check_.get());
+  }
+  // After the check has its copies, as if while the block computes.
+  if (is_fault_due() && fault_->place == FaultPlace::activation) {
+    log_from_rank(mesh_.world(), "flips " + fault_->to_string());
+    observers.push_back(&activation_fault_.emplace(*fault_, device_));
+  }
+  return observers;
+}
+
+bool Trainer::is_fault_due() const {
+  return fault_ && fault_->step == progress_.step && fault_->rank == mesh_.world().rank();
+}
+
 ScalarSum Trainer::squares_of_gradients() {
   ParameterStore& parameters = model_.parameters();
   if (!config_.run.exact) return ScalarSum(sum_of_squares(device_, parameters.owned_gradients()));
@@ -199,9 +227,7 @@ ScalarSum Trainer::squares_of_gradients() {
 }
 
 void Trainer::update(double learning_rate, double gradient_scale) {
-  if (fault_ && fault_->step == progress_.step && fault_->rank == mesh_.world().rank()) {
-    inject_now();
-  }
+  if (is_fault_due() && fault_->place != FaultPlace::activation) inject_now();
   optimizer_.update(learning_rate, gradient_scale);
   take_digests(optimizer_.digests());
 }
@@ -233,6 +259,8 @@ void Trainer::inject_now() {
         return optimizer_.exp_avg_sq();
       case FaultPlace::gradient:
         return store.gradients();
+      case FaultPlace::activation:
+        break;  // as it comes by
     }
     __builtin_unreachable();
   };

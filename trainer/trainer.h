@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include "trainer/checkpoint/training_state.h"
 #include "trainer/config.h"
 #include "trainer/digest/replica_check.h"
+#include "trainer/digest/spot_check.h"
 #include "trainer/evaluator.h"
 #include "trainer/fault_injection.h"
 #include "trainer/optimizer/optimizer.h"
@@ -60,8 +62,10 @@ class Trainer {
   const ProcessMesh& mesh() const { return mesh_; }
 
  private:
+  std::vector<BlockObserver*> observers_of_step();
   ScalarSum squares_of_gradients();
   void update(double learning_rate, double gradient_scale);
+  bool is_fault_due() const;
   void inject_now();
   void take_digests(std::vector<Digest> of_parts);
 
@@ -73,6 +77,7 @@ class Trainer {
   std::optional<LaneSums> lanes_;   // exact mode
   Gpt model_;
   ReplicaCheck replicas_;
+  std::unique_ptr<SpotCheck> spot_check_;  // null: none is ever due
   Optimizer optimizer_;
   GradientReducer reducer_;
   BatchFeed feed_;
@@ -81,6 +86,7 @@ class Trainer {
   std::vector<Digest> value_digests_;  // of this rank's parts; empty: not known
   std::optional<Digest> weights_digest_;
   std::optional<BitFlip> fault_;
+  std::optional<ActivationFlip> activation_fault_;
 };
 
 }  // namespace redspine

@@ -68,6 +68,10 @@ std::vector<Field> fields_of(Config& config) {
       {"run.check_replicas", &run.check_replicas,
        "Compare the weights' digests of ranks that hold the same in each step, and those of the "
        "moments at each save; a difference ends the run ([exactness](exactness.md#replicas))"},
+      {"run.spot_check_interval", &run.spot_check_interval,
+       "Every so many steps the next data rank computes one block of a micro-batch again and "
+       "compares all bits; a difference ends the run; 0: never "
+       "([exactness](exactness.md#spot-checks))"},
 
       {"model.family", choice(model.family),
        "Presets of the other keys of `model`; a key that is given wins"},

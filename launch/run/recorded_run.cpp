@@ -182,6 +182,8 @@ EffectiveConfig replay_config(const RecordedRun& run, const std::vector<std::str
                               int world_size) {
   const std::string path = run.directory + kConfigName;
   std::vector<std::string> words = recorded_words(run);
+  // The replay may have one data rank, and is a check itself.
+  words.emplace_back("run.spot_check_interval=0");
   const RankCounts layout =
       run.records.empty() ? RankCounts{world_size, 1} : layout_of(run.records.back());
   const Config recorded =

@@ -97,6 +97,16 @@ TEST_F(BitFlips, OfAMomentThatMovesNoWeightAreToldByTheNextSave) {
   }
 }
 
+TEST_F(BitFlips, OfAnActivationAreToldByASpotCheck) {
+  const Ended ended = train({2, 1}, "3:1:activation:blocks.0.qkv:7:26",
+                            "run.spot_check_interval=1 model.num_layers=1");
+  expect_told(ended,
+              "step 3: spot check: what rank 1 @ * computed in block 0 is not what rank 0 @ * "
+              "computed from the same input: the gradient of * differs; to be suspected: ranks "
+              "0 @ *, 1 @ * *");
+  EXPECT_EQ(checkpoints(), (std::vector<std::string>{"step_00000001", "step_00000002"}));
+}
+
 TEST_F(BitFlips, PassWhereNothingIsCompared) {
   const Ended ended =
       train({2, 1}, "3:1:weight:blocks.0.mlp.up.weight:17:3", "run.check_replicas=false");

@@ -15,7 +15,7 @@ TEST(BitFlip, IsReadAsItIsMeant) {
   EXPECT_EQ(flip.step, 3);
   EXPECT_EQ(flip.rank, 1);
   EXPECT_EQ(flip.place, FaultPlace::exp_avg_sq);
-  EXPECT_EQ(flip.parameter, "blocks.0.mlp.up.weight");
+  EXPECT_EQ(flip.tensor, "blocks.0.mlp.up.weight");
   EXPECT_EQ(flip.element, 17);
   EXPECT_EQ(flip.bit, 31);
 }
@@ -38,7 +38,7 @@ TEST(FlipBit, FlipsOneBitOfOneElementOfTheNamedParameter) {
   store.declare({replicated_parameter("b", {2, 4}, 0)});
   store.allocate(*device);
   BitFlip flip{
-      .step = 1, .rank = 0, .place = FaultPlace::weight, .parameter = "b", .element = 5, .bit = 30};
+      .step = 1, .rank = 0, .place = FaultPlace::weight, .tensor = "b", .element = 5, .bit = 30};
   flip_bit(flip, store, store.values(), *device);
   std::vector<float> expected(8);
   expected[5] = std::bit_cast<float>(std::uint32_t{1} << 30);
@@ -49,7 +49,7 @@ TEST(FlipBit, FlipsOneBitOfOneElementOfTheNamedParameter) {
               flip_bit(flip, store, store.values(), *device);
             }).find("this rank has no element 8 of b"),
             std::string::npos);
-  flip.parameter = "c";
+  flip.tensor = "c";
   EXPECT_NE(error_of([&] { flip_bit(flip, store, store.values(), *device); }).find("no element"),
             std::string::npos);
 }

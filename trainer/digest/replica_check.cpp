@@ -1,7 +1,6 @@
 #include "trainer/digest/replica_check.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -13,12 +12,10 @@
 
 #include "parallel/group/failure.h"
 #include "tensor/printable.h"
+#include "trainer/digest/named_ranks.h"
 
 namespace redspine {
 namespace {
-
-// A list of ranks that is longer says nothing new.
-constexpr std::size_t kMaxRanksTold = 8;
 
 // One part on one rank, as it is sent to the others.
 struct Entry {
@@ -54,17 +51,6 @@ std::vector<int> suspects_of(const RanksOfDigest& ranks) {
     suspects.insert(suspects.end(), holders.begin(), holders.end());
   }
   return suspects;
-}
-
-std::string list_of(std::span<const int> ranks, const std::vector<std::string>& hosts) {
-  std::vector<std::string> texts;
-  for (const int rank : ranks.first(std::min(ranks.size(), kMaxRanksTold))) {
-    texts.push_back(fmt::format("{} @ {}", rank, hosts[static_cast<std::size_t>(rank)]));
-  }
-  if (ranks.size() > kMaxRanksTold) {
-    texts.push_back(fmt::format("{} more", ranks.size() - kMaxRanksTold));
-  }
-  return fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", fmt::join(texts, ", "));
 }
 
 }  // namespace
@@ -129,7 +115,7 @@ void ReplicaCheck::fail(std::span<const Digest> digests, const std::string& what
       for (const auto& [digest, holders] : ranks) {
         first +=
             fmt::format("{} {} on {}", digest == ranks.begin()->first ? " has the digest" : ",",
-                        digest, list_of(holders, hosts));
+                        digest, name_ranks(holders, hosts));
       }
     }
   }
@@ -140,7 +126,7 @@ void ReplicaCheck::fail(std::span<const Digest> digests, const std::string& what
   }
   throw CollectiveError(
       fmt::format("{} of ranks that hold the same differ: {}{}; to be suspected: {}", what, first,
-                  others, list_of(std::vector<int>(suspects.begin(), suspects.end()), hosts)));
+                  others, name_ranks(std::vector<int>(suspects.begin(), suspects.end()), hosts)));
 }
 
 }  // namespace redspine

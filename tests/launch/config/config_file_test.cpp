@@ -103,7 +103,8 @@ TEST(ConfigFile, AnUnknownKeyIsNamedWithTheNearestAndTheLegalOnes) {
 TEST(ConfigFile, AKeyThatIsFarFromAllIsNamedWithoutANearest) {
   EXPECT_EQ(problems_of(kMinimal + "run: {hang_seconds: 3}\n"),
             "run.yaml:5:7: run.hang_seconds: unknown key; legal here: name, output_dir, seed, "
-            "device, precision, collectives, exact, exact_leaves, exact_lanes, check_replicas");
+            "device, precision, collectives, exact, exact_leaves, exact_lanes, check_replicas, "
+            "spot_check_interval");
 }
 
 TEST(ConfigFile, AKeyInAWrongSectionIsFoundInItsOwn) {

@@ -111,6 +111,16 @@ TEST(ConfigFile, ALayoutThatExactModeCannotServeIsRejectedWithWhatFits) {
             "(32); what fits: 0, which is 8");
 }
 
+TEST(ConfigFile, ASpotCheckNeedsASecondDataRank) {
+  const std::string checked = kMinimal +
+                              "run: {spot_check_interval: 10}\n"
+                              "parallel: {tensor: 2}\n";
+  EXPECT_EQ(problems_of(checked, {}, 2),
+            "run.yaml:5:28: run.spot_check_interval: is 10, but with one data rank no other ranks "
+            "have the same weights to compute a block again; legal with it: 0");
+  EXPECT_EQ(problems_of(checked, {}, 4), "");
+}
+
 TEST(ConfigFile, ExactModeIsThatOfFp32OnCpus) {
   EXPECT_EQ(problems_of(kMinimal + "run: {exact: true, precision: bf16}\n"),
             "run.yaml:5:14: run.exact: is true, but run.precision is bf16; legal with it: fp32");

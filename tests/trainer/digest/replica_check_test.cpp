@@ -7,22 +7,13 @@
 
 #include <limits>
 
-#include "parallel/group/failure.h"
+#include "tests/support/collective_failure.h"
 #include "tests/support/gather.h"
 #include "tests/support/run_case.h"
 #include "tests/support/training_case.h"
 
 namespace redspine::testing {
 namespace {
-
-std::string failure_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const CollectiveError& error) {
-    return error.what();
-  }
-  return "";
-}
 
 // By its definition, from whole tensors.
 Digest written_out(Trainer& trainer, Device& device) {
@@ -97,8 +88,7 @@ class Replicas : public ::testing::Test {
     return failure_of([&] { run.trainer.train_step(); });
   }
   static BitFlip flip(int rank, FaultPlace place, const std::string& parameter, int bit) {
-    return {
-        .step = 3, .rank = rank, .place = place, .parameter = parameter, .element = 2, .bit = bit};
+    return {.step = 3, .rank = rank, .place = place, .tensor = parameter, .element = 2, .bit = bit};
   }
   static void expect_told(const std::string& failure, const std::string& parameter,
                           const std::string& suspects) {
