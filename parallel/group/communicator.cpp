@@ -49,25 +49,40 @@ void check_peer(int peer, const Communicator& communicator) {
   }
 }
 
-}  // namespace
-
-void Communicator::all_reduce_in_order(TensorView out, std::vector<ConstTensorView> summands,
-                                       const SumOrder& order, Stream stream) {
-  if (order.num_summands.size() != static_cast<std::size_t>(size())) {
-    throw Error(
-        fmt::format("an order of the sum over {} ranks for {}", order.num_summands.size(), size()));
+void flatten_summands(std::vector<ConstTensorView>& summands, TensorView out, const SumOrder& order,
+                      const Communicator& communicator) {
+  if (order.num_summands.size() != static_cast<std::size_t>(communicator.size())) {
+    throw Error(fmt::format("an order of the sum over {} ranks for {}", order.num_summands.size(),
+                            communicator.size()));
   }
-  const int num_own = order.num_summands[static_cast<std::size_t>(rank())];
+  const int num_own = order.num_summands[static_cast<std::size_t>(communicator.rank())];
   if (summands.size() != static_cast<std::size_t>(num_own)) {
     throw Error(fmt::format("{} summands of rank {}, which has {} in this order", summands.size(),
-                            rank(), num_own));
+                            communicator.rank(), num_own));
   }
   for (ConstTensorView& summand : summands) {
     check_copy(out, summand);
     summand = summand.reshape({out.count()});
   }
+}
+
+}  // namespace
+
+void Communicator::all_reduce_in_order(TensorView out, std::vector<ConstTensorView> summands,
+                                       const SumOrder& order, Stream stream) {
+  flatten_summands(summands, out, order, *this);
   if (out.count() == 0) return;
   enqueue_all_reduce_in_order(flat(out), std::move(summands), order, stream);
+}
+
+void Communicator::reduce_scatter_in_order(TensorView out, std::vector<ConstTensorView> summands,
+                                           std::span<const Range> shares, const SumOrder& order,
+                                           Stream stream) {
+  std::vector<Range> elements = shares_of_elements(out, shares, size());
+  flatten_summands(summands, out, order, *this);
+  if (out.count() == 0) return;
+  enqueue_reduce_scatter_in_order(flat(out), std::move(summands), std::move(elements), order,
+                                  stream);
 }
 
 void Communicator::reduce_scatter(TensorView values, std::span<const Range> shares, ReduceOp op,

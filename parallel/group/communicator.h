@@ -52,6 +52,10 @@ class Communicator {
   /// each of their operations.
   void reduce_scatter(TensorView values, std::span<const Range> shares, ReduceOp op, Stream stream);
   void reduce_scatter(TensorView values, ReduceOp op, Stream stream);
+  /// The first half of all_reduce_in_order: of `out`, this rank's share has its bits, and what the
+  /// rest holds is unspecified.
+  void reduce_scatter_in_order(TensorView out, std::vector<ConstTensorView> summands,
+                               std::span<const Range> shares, const SumOrder& order, Stream stream);
   /// All-gather: afterwards every rank has the share of each rank at its place.
   void all_gather(TensorView values, std::span<const Range> shares, Stream stream);
   void all_gather(TensorView values, Stream stream);
@@ -77,6 +81,10 @@ class Communicator {
                                       Stream stream) = 0;
   virtual void enqueue_all_reduce_in_order(TensorView out, std::vector<ConstTensorView> summands,
                                            const SumOrder& order, Stream stream) = 0;
+  virtual void enqueue_reduce_scatter_in_order(TensorView out,
+                                               std::vector<ConstTensorView> summands,
+                                               std::vector<Range> shares, const SumOrder& order,
+                                               Stream stream) = 0;
   virtual void enqueue_all_gather(TensorView values, std::vector<Range> shares, Stream stream) = 0;
   virtual void enqueue_broadcast(TensorView values, int root, Stream stream) = 0;
   virtual void enqueue_send(ConstTensorView values, int to, Stream stream) = 0;

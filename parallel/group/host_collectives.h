@@ -27,6 +27,8 @@ class HostCollectives {
                                    const SumOrder& order) = 0;
   /// Afterwards this rank's share is reduced, and the others are unspecified.
   virtual void reduce_scatter(TensorView values, std::span<const Range> shares, ReduceOp op) = 0;
+  virtual void reduce_scatter_in_order(TensorView out, std::span<const ConstTensorView> summands,
+                                       std::span<const Range> shares, const SumOrder& order) = 0;
   virtual void all_gather(TensorView values, std::span<const Range> shares) = 0;
   virtual void broadcast(TensorView values, int root) = 0;
 };

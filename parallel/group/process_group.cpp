@@ -130,6 +130,31 @@ void ProcessGroup::receive(std::span<std::byte> bytes, int from) const {
   }
 }
 
+void ProcessGroup::exchange(std::span<const Outgoing> outgoing,
+                            std::span<const Incoming> incoming) const {
+  std::vector<MPI_Request> requests;
+  for (auto [bytes, from] : incoming) {
+    while (!bytes.empty()) {
+      const std::size_t count = std::min(bytes.size(), kMaxMessageBytes);
+      check_mpi(MPI_Irecv(bytes.data(), static_cast<int>(count), MPI_BYTE, from, 0,
+                          handle_->communicator, &requests.emplace_back()),
+                "MPI_Irecv");
+      bytes = bytes.subspan(count);
+    }
+  }
+  for (auto [bytes, to] : outgoing) {
+    while (!bytes.empty()) {
+      const std::size_t count = std::min(bytes.size(), kMaxMessageBytes);
+      check_mpi(MPI_Isend(bytes.data(), static_cast<int>(count), MPI_BYTE, to, 0,
+                          handle_->communicator, &requests.emplace_back()),
+                "MPI_Isend");
+      bytes = bytes.subspan(count);
+    }
+  }
+  check_mpi(MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE),
+            "MPI_Waitall");
+}
+
 ProcessGroup ProcessGroup::split(int color) const {
   MPI_Comm part = MPI_COMM_NULL;
   check_mpi(MPI_Comm_split(handle_->communicator, color, rank_, &part), "MPI_Comm_split");

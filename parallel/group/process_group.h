@@ -41,6 +41,18 @@ class ProcessGroup {
   void send(std::span<const std::byte> bytes, int to) const;
   void receive(std::span<std::byte> bytes, int from) const;
 
+  /// Messages among all ranks at once. Between two ranks they pair up in the order in which each
+  /// has them here, and have equally many bytes.
+  struct Outgoing {
+    std::span<const std::byte> bytes;
+    int to;
+  };
+  struct Incoming {
+    std::span<std::byte> bytes;
+    int from;
+  };
+  void exchange(std::span<const Outgoing> outgoing, std::span<const Incoming> incoming) const;
+
   /// The ranks that gave the same `color`, in the order of this group.
   ProcessGroup split(int color) const;
 

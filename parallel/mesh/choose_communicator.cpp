@@ -30,6 +30,11 @@ class SelfCommunicator final : public Communicator {
                                    const SumOrder&, Stream) override {
     if (out.raw() != summands.front().raw()) device_.copy(out, summands.front());
   }
+  void enqueue_reduce_scatter_in_order(TensorView out, std::vector<ConstTensorView> summands,
+                                       std::vector<Range>, const SumOrder& order,
+                                       Stream stream) override {
+    enqueue_all_reduce_in_order(out, std::move(summands), order, stream);
+  }
   void enqueue_all_gather(TensorView, std::vector<Range>, Stream) override {}
   void enqueue_broadcast(TensorView, int, Stream) override {}
   void enqueue_send(ConstTensorView, int, Stream) override {}

@@ -101,16 +101,25 @@ void MpiCollectives::all_reduce(TensorView values, ReduceOp op) {
 
 void MpiCollectives::all_reduce_in_order(TensorView out, std::span<const ConstTensorView> summands,
                                          const SumOrder& order) {
+  const std::vector<Range> shares = partition(out.count(), group_.size());
+  reduce_scatter_in_order(out, summands, shares, order);
+  all_gather(out, shares);
+}
+
+// A part of every share at once.
+void MpiCollectives::reduce_scatter_in_order(TensorView out,
+                                             std::span<const ConstTensorView> summands,
+                                             std::span<const Range> shares, const SumOrder& order) {
+  const MPI_Comm communicator = group_.handle().communicator;
   const auto num_ranks = static_cast<std::size_t>(group_.size());
   const auto self = static_cast<std::size_t>(group_.rank());
+  const int num_parts = num_parts_of_shares(out.count(), num_ranks, kOrderedElements);
   std::vector<float> received;
-  for (const Range& piece : pieces(out.count(), kOrderedElements)) {
-    std::vector<Range> parts;
-    parts.reserve(num_ranks);
-    for (int r = 0; r < group_.size(); ++r) parts.push_back(part_of(piece, group_.size(), r));
-    const Range own = parts[self];
+  for (int p = 0; p < num_parts; ++p) {
+    const Range own = part_of(shares[self], num_parts, p);
     received.resize(order.num_merges.size() * static_cast<std::size_t>(own.size()));
     std::vector<const float*> all;
+    all.reserve(order.num_merges.size());
     std::vector<MPI_Request> requests;
     for (std::size_t r = 0; r < num_ranks; ++r) {
       for (int s = 0; s < order.num_summands[r]; ++s) {
@@ -121,34 +130,22 @@ void MpiCollectives::all_reduce_in_order(TensorView out, std::span<const ConstTe
         float* to = received.data() + all.size() * static_cast<std::size_t>(own.size());
         all.push_back(to);
         check_mpi(MPI_Irecv(to, static_cast<int>(own.size()), MPI_FLOAT, static_cast<int>(r), 0,
-                            group_.handle().communicator, &requests.emplace_back()),
+                            communicator, &requests.emplace_back()),
                   "MPI_Irecv");
       }
     }
     for (std::size_t r = 0; r < num_ranks; ++r) {
       if (r == self) continue;
+      const Range part = part_of(shares[r], num_parts, p);
       for (const ConstTensorView& summand : summands) {
-        check_mpi(MPI_Isend(summand.data<float>() + parts[r].begin,
-                            static_cast<int>(parts[r].size()), MPI_FLOAT, static_cast<int>(r), 0,
-                            group_.handle().communicator, &requests.emplace_back()),
-                  "MPI_Isend");
+        check_mpi(
+            MPI_Isend(summand.data<float>() + part.begin, static_cast<int>(part.size()), MPI_FLOAT,
+                      static_cast<int>(r), 0, communicator, &requests.emplace_back()),
+            "MPI_Isend");
       }
     }
     wait_for_all(requests);
     sum_in_order(out.data<float>() + own.begin, nullptr, all, order, own.size());
-    requests.clear();
-    for (std::size_t r = 0; r < num_ranks; ++r) {
-      if (r == self) continue;
-      check_mpi(MPI_Irecv(out.data<float>() + parts[r].begin, static_cast<int>(parts[r].size()),
-                          MPI_FLOAT, static_cast<int>(r), 1, group_.handle().communicator,
-                          &requests.emplace_back()),
-                "MPI_Irecv");
-      check_mpi(
-          MPI_Isend(out.data<float>() + own.begin, static_cast<int>(own.size()), MPI_FLOAT,
-                    static_cast<int>(r), 1, group_.handle().communicator, &requests.emplace_back()),
-          "MPI_Isend");
-    }
-    wait_for_all(requests);
   }
 }
 

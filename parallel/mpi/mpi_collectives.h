@@ -17,6 +17,8 @@ class MpiCollectives final : public HostCollectives {
   void all_reduce_in_order(TensorView out, std::span<const ConstTensorView> summands,
                            const SumOrder& order) override;
   void reduce_scatter(TensorView values, std::span<const Range> shares, ReduceOp op) override;
+  void reduce_scatter_in_order(TensorView out, std::span<const ConstTensorView> summands,
+                               std::span<const Range> shares, const SumOrder& order) override;
   void all_gather(TensorView values, std::span<const Range> shares) override;
   void broadcast(TensorView values, int root) override;
 

@@ -44,8 +44,14 @@ class StreamGroup {
 
   void all_reduce_in_order(TensorView out, std::span<const ConstTensorView> summands,
                            const SumOrder& order) {
-    if (is_staged_) throw Error("a sum in a given order is between CPUs alone");
+    check_has_order();
     collectives().all_reduce_in_order(out, summands, order);
+  }
+
+  void reduce_scatter_in_order(TensorView out, std::span<const ConstTensorView> summands,
+                               std::span<const Range> shares, const SumOrder& order) {
+    check_has_order();
+    collectives().reduce_scatter_in_order(out, summands, shares, order);
   }
 
   void reduce_scatter(TensorView values, std::span<const Range> shares, ReduceOp op) {
@@ -99,6 +105,10 @@ class StreamGroup {
   }
 
  private:
+  void check_has_order() const {
+    if (is_staged_) throw Error("a sum in a given order is between CPUs alone");
+  }
+
   // Made by the first call, since few streams have one.
   HostCollectives& collectives() {
     if (!shared_memory_) shared_memory_ = SharedMemoryCollectives::make(group_);
@@ -200,6 +210,14 @@ class MpiCommunicator final : public Communicator {
     enqueue(stream, [=, summands = std::move(summands)](StreamGroup& group) {
       group.all_reduce_in_order(out, summands, order);
     });
+  }
+  void enqueue_reduce_scatter_in_order(TensorView out, std::vector<ConstTensorView> summands,
+                                       std::vector<Range> shares, const SumOrder& order,
+                                       Stream stream) override {
+    enqueue(stream,
+            [=, summands = std::move(summands), shares = std::move(shares)](StreamGroup& group) {
+              group.reduce_scatter_in_order(out, summands, shares, order);
+            });
   }
   void enqueue_reduce_scatter(TensorView values, std::vector<Range> shares, ReduceOp op,
                               Stream stream) override {

@@ -55,6 +55,8 @@ std::string size_text(ConstTensorView values) {
   return fmt::format("{} {}", values.count(), name_of(values.dtype()));
 }
 
+[[noreturn]] void reject_order() { throw Error("a sum in a given order is between CPUs alone"); }
+
 class NcclCommunicator final : public Communicator {
  public:
   NcclCommunicator(const ProcessGroup& group, Device& device, const NcclTimeouts& timeouts)
@@ -110,7 +112,13 @@ class NcclCommunicator final : public Communicator {
   }
   void enqueue_all_reduce_in_order(TensorView /*out*/, std::vector<ConstTensorView> /*summands*/,
                                    const SumOrder& /*order*/, Stream /*stream*/) override {
-    throw Error("a sum in a given order is between CPUs alone");
+    reject_order();
+  }
+  void enqueue_reduce_scatter_in_order(TensorView /*out*/,
+                                       std::vector<ConstTensorView> /*summands*/,
+                                       std::vector<Range> /*shares*/, const SumOrder& /*order*/,
+                                       Stream /*stream*/) override {
+    reject_order();
   }
   void enqueue_all_gather(TensorView values, std::vector<Range> shares, Stream stream) override {
     give(stream, fmt::format("all-gather of {}", size_text(values)),

@@ -29,24 +29,9 @@ std::int64_t elements_of_piece(ConstTensorView values) {
                                    size_of(values.dtype()));
 }
 
-// FNV-1a, a number at a time.
-constexpr std::uint64_t kHashStart = 0xcbf29ce484222325;
-std::uint64_t hash_on(std::uint64_t hash, std::int64_t number) {
-  return (hash ^ static_cast<std::uint64_t>(number)) * 0x100000001b3;
-}
-
-// Tells shares apart, by their bounds.
-std::uint64_t hash_of(std::span<const Range> shares) {
-  std::uint64_t hash = kHashStart;
-  for (const Range& share : shares) hash = hash_on(hash, share.end);
-  return hash;
-}
-
-std::uint64_t hash_of(const SumOrder& order) {
-  std::uint64_t hash = kHashStart;
-  for (const int summands : order.num_summands) hash = hash_on(hash, summands);
-  for (const int merges : order.num_merges) hash = hash_on(hash, merges);
-  return hash;
+// Where a rank's summands lie one after another in its buffer.
+std::int64_t elements_of_piece(ConstTensorView sum, const SumOrder& order) {
+  return std::max<std::int64_t>(elements_of_piece(sum) / std::max(order.most_summands(), 1), 1);
 }
 
 }  // namespace
@@ -151,30 +136,12 @@ void SharedMemoryCollectives::all_reduce_in_order(TensorView out,
                   .dtype = DType::f32,
                   .num_bytes = out.bytes(),
                   .shares = hash_of(order)};
-  // A rank's summands lie one after another in its buffer.
-  const std::int64_t most =
-      std::max<std::int64_t>(elements_of_piece(out) / std::max(order.most_summands(), 1), 1);
-  const auto self = static_cast<std::size_t>(rank_);
-  const auto give_piece = [&](const Piece& piece) {
-    give_all(piece, summands, Given::of_others, call);
-  };
-  const auto reduce_piece = [&](const Piece& piece) {
-    const Range own = piece.parts[self];
-    std::vector<const float*> all;
-    for (std::size_t r = 0; r < static_cast<std::size_t>(size_); ++r) {
-      const auto* theirs =
-          reinterpret_cast<const float*>(contribution_of(static_cast<int>(r), piece.number));
-      for (int s = 0; s < order.num_summands[r]; ++s) {
-        all.push_back(r == self ? summands[static_cast<std::size_t>(s)].data<float>() + own.begin
-                                : theirs + s * piece.num_elements + piece.offsets[self]);
-      }
-    }
-    sum_in_order(out.data<float>() + own.begin,
-                 reinterpret_cast<float*>(result(piece.number)) + piece.offsets[self], all, order,
-                 own.size());
-    consumed(piece);
-  };
-  pass_sums(out, most, call, give_piece, reduce_piece);
+  pass_sums(
+      out, elements_of_piece(out, order), call,
+      [&](const Piece& piece) { give_all(piece, summands, Given::of_others, call); },
+      [&](const Piece& piece) {
+        reduce_in_order(piece, out, summands, order, result(piece.number));
+      });
 }
 
 void SharedMemoryCollectives::reduce_scatter(TensorView values, std::span<const Range> shares,
@@ -184,8 +151,24 @@ void SharedMemoryCollectives::reduce_scatter(TensorView values, std::span<const 
                   .op = op,
                   .num_bytes = values.bytes(),
                   .shares = hash_of(shares)};
-  pass_shares(values, shares, Given::of_others, call,
-              [&](const Piece& piece) { reduce(piece, values, op, nullptr); });
+  pass_shares(
+      shares, elements_of_piece(values), call,
+      [&](const Piece& piece) { give(piece, values, Given::of_others, call); },
+      [&](const Piece& piece) { reduce(piece, values, op, nullptr); });
+}
+
+void SharedMemoryCollectives::reduce_scatter_in_order(TensorView out,
+                                                      std::span<const ConstTensorView> summands,
+                                                      std::span<const Range> shares,
+                                                      const SumOrder& order) {
+  const Call call{.kind = Call::Kind::reduce_scatter_in_order,
+                  .dtype = DType::f32,
+                  .num_bytes = out.bytes(),
+                  .shares = hash_of(shares, hash_of(order))};
+  pass_shares(
+      shares, elements_of_piece(out, order), call,
+      [&](const Piece& piece) { give_all(piece, summands, Given::of_others, call); },
+      [&](const Piece& piece) { reduce_in_order(piece, out, summands, order, nullptr); });
 }
 
 void SharedMemoryCollectives::all_gather(TensorView values, std::span<const Range> shares) {
@@ -211,27 +194,30 @@ void SharedMemoryCollectives::broadcast(TensorView values, int root) {
 
 void SharedMemoryCollectives::gather(TensorView values, std::span<const Range> shares,
                                      const Call& call) {
-  pass_shares(values, shares, Given::own, call, [&](const Piece& piece) {
-    for (int r = 0; r < size_; ++r) {
-      if (r != rank_) take(piece, r, values, contribution_of(r, piece.number));
-    }
-    consumed(piece);
-  });
+  pass_shares(
+      shares, elements_of_piece(values), call,
+      [&](const Piece& piece) { give(piece, values, Given::own, call); },
+      [&](const Piece& piece) {
+        for (int r = 0; r < size_; ++r) {
+          if (r != rank_) take(piece, r, values, contribution_of(r, piece.number));
+        }
+        consumed(piece);
+      });
 }
 
 // The way of every piece of the shares: the ranks give theirs, and each works on what all gave.
-template <class Work>
-void SharedMemoryCollectives::pass_shares(TensorView values, std::span<const Range> shares,
-                                          Given given, const Call& call, const Work& work) {
-  const int num_pieces =
-      num_parts_of_shares(values.count(), shares.size(), elements_of_piece(values));
+template <class Give, class Work>
+void SharedMemoryCollectives::pass_shares(std::span<const Range> shares, std::int64_t most,
+                                          const Call& call, const Give& give_piece,
+                                          const Work& work) {
+  const int num_pieces = num_parts_of_shares(shares.back().end, shares.size(), most);
   const auto piece = [&](int p) {
     return cut(num_pieces_ + 1 + static_cast<std::uint64_t>(p),
                [&](int r) { return part_of(shares[static_cast<std::size_t>(r)], num_pieces, p); });
   };
-  give(piece(0), values, given, call);
+  give_piece(piece(0));
   for (int p = 0; p < num_pieces; ++p) {
-    if (p + 1 < num_pieces) give(piece(p + 1), values, given, call);
+    if (p + 1 < num_pieces) give_piece(piece(p + 1));
     const Piece present = piece(p);
     await(present, call);
     work(present);
@@ -312,6 +298,27 @@ void SharedMemoryCollectives::reduce(const Piece& piece, TensorView values, Redu
       reduce_as(values.data<BFloat16>(), 0.0F);
       break;
   }
+  consumed(piece);
+}
+
+void SharedMemoryCollectives::reduce_in_order(const Piece& piece, TensorView out,
+                                              std::span<const ConstTensorView> summands,
+                                              const SumOrder& order, std::byte* result) const {
+  const auto self = static_cast<std::size_t>(rank_);
+  const Range own = piece.parts[self];
+  const std::int64_t offset = piece.offsets[self];
+  std::vector<const float*> all;
+  for (std::size_t r = 0; r < static_cast<std::size_t>(size_); ++r) {
+    const auto* theirs =
+        reinterpret_cast<const float*>(contribution_of(static_cast<int>(r), piece.number));
+    for (int s = 0; s < order.num_summands[r]; ++s) {
+      all.push_back(r == self ? summands[static_cast<std::size_t>(s)].data<float>() + own.begin
+                              : theirs + s * piece.num_elements + offset);
+    }
+  }
+  sum_in_order(out.data<float>() + own.begin,
+               result == nullptr ? nullptr : reinterpret_cast<float*>(result) + offset, all, order,
+               own.size());
   consumed(piece);
 }
 

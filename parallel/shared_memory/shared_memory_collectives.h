@@ -31,6 +31,8 @@ class SharedMemoryCollectives final : public HostCollectives {
   void all_reduce_in_order(TensorView out, std::span<const ConstTensorView> summands,
                            const SumOrder& order) override;
   void reduce_scatter(TensorView values, std::span<const Range> shares, ReduceOp op) override;
+  void reduce_scatter_in_order(TensorView out, std::span<const ConstTensorView> summands,
+                               std::span<const Range> shares, const SumOrder& order) override;
   void all_gather(TensorView values, std::span<const Range> shares) override;
   void broadcast(TensorView values, int root) override;
 
@@ -57,9 +59,9 @@ class SharedMemoryCollectives final : public HostCollectives {
 
   template <class PartOfRank>
   Piece cut(std::uint64_t number, const PartOfRank& part_of_rank) const;
-  template <class Work>
-  void pass_shares(TensorView values, std::span<const Range> shares, Given given, const Call& call,
-                   const Work& work);
+  template <class Give, class Work>
+  void pass_shares(std::span<const Range> shares, std::int64_t most, const Call& call,
+                   const Give& give_piece, const Work& work);
   void gather(TensorView values, std::span<const Range> shares, const Call& call);
   template <class Give, class Reduce>
   void pass_sums(TensorView values, std::int64_t most, const Call& call, const Give& give_piece,
@@ -71,6 +73,9 @@ class SharedMemoryCollectives final : public HostCollectives {
                 const Call& call) const;
   void await(const Piece& piece, const Call& call) const;
   void reduce(const Piece& piece, TensorView values, ReduceOp op, std::byte* result) const;
+  void reduce_in_order(const Piece& piece, TensorView out,
+                       std::span<const ConstTensorView> summands, const SumOrder& order,
+                       std::byte* result) const;
   void consumed(const Piece& piece) const;
   void take(const Piece& piece, int rank, TensorView values, const std::byte* buffer) const;
 

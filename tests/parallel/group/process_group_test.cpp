@@ -5,6 +5,8 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <string>
+#include <vector>
 
 #include "tests/support/mpi_main.h"
 
@@ -62,6 +64,38 @@ TEST(ProcessGroup, GathersTextsOfAnyLengthByRank) {
     EXPECT_EQ(all[rank] == text_of(static_cast<int>(rank)), true) << "text of rank " << rank;
   }
   for (const std::string& text : world().all_gather("")) EXPECT_EQ(text, "");
+}
+
+// Two messages from each rank to each other one, of lengths that tell them all apart; the first of
+// all is empty.
+TEST(ProcessGroup, ExchangesMessagesAmongAllRanksAtOnce) {
+  const int size = world().size();
+  const int self = world().rank();
+  const auto text_of = [](int from, int to, int number) {
+    return std::string(static_cast<std::size_t>(20'000 * from + 3'000 * (to - 1) + 5 * number),
+                       static_cast<char>('a' + from));
+  };
+  std::vector<std::string> sent;
+  std::vector<std::string> received;
+  std::vector<std::string> expected;
+  for (int other = 0; other < size; ++other) {
+    for (int number = 0; number < 2 && other != self; ++number) {
+      sent.push_back(text_of(self, other, number));
+      expected.push_back(text_of(other, self, number));
+      received.emplace_back(expected.back().size(), '?');
+    }
+  }
+  std::vector<ProcessGroup::Outgoing> outgoing;
+  std::vector<ProcessGroup::Incoming> incoming;
+  std::size_t message = 0;
+  for (int other = 0; other < size; ++other) {
+    for (int number = 0; number < 2 && other != self; ++number, ++message) {
+      outgoing.push_back({std::as_bytes(std::span(sent[message])), other});
+      incoming.push_back({std::as_writable_bytes(std::span(received[message])), other});
+    }
+  }
+  world().exchange(outgoing, incoming);
+  EXPECT_EQ(received == expected, true);
 }
 
 TEST(ProcessGroup, SplitsIntoTheRanksOfAColourInTheirOrder) {
