@@ -16,6 +16,7 @@ struct ExecutionContext {
   DType dtype = DType::f32;  // of activations and of the weights they meet: f32 or bf16
   int num_leaves = 0;        // exact mode (model/leaf_sums.h), in f32; else 0
   Recompute recompute = Recompute::none;
+  OptimizerPlacement optimizer = OptimizerPlacement::replicated;
   LeafScratch* leaf_scratch = nullptr;  // exact mode; a model sets its own
 
   Communicator& tensor_axis() const { return mesh.along(Axis::tensor); }

@@ -52,6 +52,15 @@ Gpt::Gpt(const ModelConfig& config, MicroBatchShape shape, std::uint64_t seed,
   const DType dtype = execution.dtype;
   if (has_second_gradient()) embedding_.separate_gradient(store_);
   store_.allocate(device, dtype, num_gradient_buffers);
+  switch (execution.optimizer) {
+    case OptimizerPlacement::replicated:
+      break;
+    case OptimizerPlacement::sharded: {
+      const ProcessGroup& data_axis = execution.mesh.group(Axis::data);
+      store_.share_updates(data_axis.size(), data_axis.rank());
+      break;
+    }
+  }
   if (initial_weights == InitialWeights::drawn) initialize_parameters(store_, seed, device);
 
   const auto [batch, length] = shape;
@@ -99,14 +108,22 @@ DropoutSource Gpt::dropout_of(ConstTensorView samples_B) const {
       .seed = seed_, .probability = static_cast<float>(config_.dropout), .samples_B = samples_B};
 }
 
+// Buckets: the embedding, each block, and the final norm with the head.
+void Gpt::await_parameters(std::size_t bucket) {
+  if (gather_ != nullptr) gather_->await(bucket);
+}
+
 void Gpt::forward_to_head(const MicroBatch& batch, const DropoutSource& dropout) {
+  await_parameters(0);
   embedding_.forward(residual_BTD_.front(), batch.tokens_BT, dropout.at(DropoutSite::embedding, 0));
+  await_parameters(1);
   blocks_.front().forward_norm1(residual_BTD_.front(), saved_of(0).attention);
   for (std::size_t l = 0; l < blocks_.size(); ++l) {
     const Block::Output out = blocks_[l].forward(residual_BTD_[l], saved_of(l), scratch_, dropout);
     const Norm::Sum next{.sum_ND = residual_BTD_[l + 1],
                          .residual_ND = out.residual_BTD,
                          .branch_ND = out.branch_BTD};
+    await_parameters(l + 2);
     if (l + 1 < blocks_.size()) {
       blocks_[l + 1].add_forward_norm1(next, saved_of(l + 1).attention);
     } else {
@@ -139,7 +156,6 @@ void Gpt::forward_backward(const MicroBatch& batch, float scale, GradientReducer
 
   execution_.device.zero(dresidual_BTD_);
   final_norm_.backward(dresidual_BTD_, dnormed_BTD_, residual_BTD_.back(), final_norm_saved_);
-  // Buckets: the embedding, each block, and the final norm with the head.
   reducer.ready(blocks_.size() + 1);
   for (std::size_t l = blocks_.size(); l-- > 0;) {
     recompute(l, dropout);

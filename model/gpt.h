@@ -42,6 +42,9 @@ class Gpt {
   Gpt& operator=(const Gpt&) = delete;
 
   ParameterStore& parameters() { return store_; }
+  /// Parameters that are still on their way to this rank are waited for where they are read, from
+  /// here on. `gather` outlives the model's calls.
+  void read_through(ParameterGather& gather) { gather_ = &gather; }
 
   /// Forward and backward: gradients of scale * (sum of the token losses) are added to the
   /// parameters', and `reducer` is told of each bucket as its backward pass ends. `observers` look
@@ -73,6 +76,7 @@ class Gpt {
   bool has_second_gradient() const { return execution_.num_leaves > 0 && config_.tie_embeddings; }
   void allocate_saved();
   Block::Saved saved_of(std::size_t block);
+  void await_parameters(std::size_t bucket);
   void forward_to_head(const MicroBatch& batch, const DropoutSource& dropout);
   void recompute(std::size_t block, const DropoutSource& dropout);
 
@@ -82,6 +86,7 @@ class Gpt {
   ExecutionContext execution_;
   MicroBatchShape shape_;
   ParameterStore store_;
+  ParameterGather* gather_ = nullptr;  // null: they are always there
   RopeTable rope_;
   TokenEmbedding embedding_;
   std::vector<Block> blocks_;

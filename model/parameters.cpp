@@ -12,6 +12,15 @@ namespace {
 // A stack starts at a cache line, which also suits 16-byte vector accesses on a GPU.
 constexpr std::int64_t kAlignmentInFloats = 16;
 
+// What shares of the flat buffers have of some elements, from the first of these on.
+std::vector<Range> shares_within(const Range& elements, std::vector<Range> shares) {
+  for (Range& share : shares) {
+    share = {std::clamp(share.begin, elements.begin, elements.end) - elements.begin,
+             std::clamp(share.end, elements.begin, elements.end) - elements.begin};
+  }
+  return shares;
+}
+
 }  // namespace
 
 Range TensorRank::share(std::int64_t count) const {
@@ -30,10 +39,19 @@ std::vector<Range> TensorRank::leaves(std::int64_t count) const {
   return leaves;
 }
 
+std::int64_t Parameter::row_size() const {
+  return value.dim(0) == 0 ? 0 : value.count() / value.dim(0);
+}
+
 ConstTensorView Parameter::owned_gradient() const {
-  if (spec.owned == spec.local) return gradient;
-  assert(spec.sharded_dim == 0);
-  return gradient.slice(spec.owned.begin - spec.local.begin, spec.owned.size());
+  Range rows = updated;
+  if (spec.owned != spec.local) {
+    assert(spec.sharded_dim == 0);
+    rows = {std::max(rows.begin, spec.owned.begin - spec.local.begin),
+            std::min(rows.end, spec.owned.end - spec.local.begin)};
+  }
+  return gradient.slice(std::max<std::int64_t>(rows.begin, 0),
+                        std::max<std::int64_t>(rows.size(), 0));
 }
 
 // A vector's elements are pieces each: the tensor axis may cut it anywhere.
@@ -80,7 +98,7 @@ ParameterStack& ParameterStore::declare_second_gradient(ParameterStack& of) {
   assert(first != stacks_.end());
   StackLayout& stack = stacks_.emplace_back();
   stack.shape = first->shape;
-  stack.first = &first->views;
+  stack.first = &*first;
   return stack.views;
 }
 
@@ -114,6 +132,42 @@ void ParameterStore::allocate(Device& device, DType dtype, int num_gradient_buff
     stack.views.value = view_of(read, stack.offset, stack.shape);
   }
   point_gradients_at(0);
+  share_updates(1, 0);
+}
+
+void ParameterStore::share_updates(int num_ranks, int rank) {
+  std::vector<std::vector<RowsInBuffer>> rows(bucket_begins_.size());
+  for (std::size_t p = 0; p < parameters_.size(); ++p) {
+    const Parameter& parameter = parameters_[p];
+    const std::int64_t count = parameter.value.count();
+    const bool is_matrix = parameter.value.shape().rank() == 2;
+    rows[bucket_of_parameter_[p]].push_back({.offset = parameter.offset,
+                                             .num_rows = is_matrix ? parameter.value.dim(0) : 1,
+                                             .row_size = is_matrix ? parameter.row_size() : count});
+  }
+  std::vector<std::vector<Range>> shares;
+  for (const Range& bucket : bucket_ranges()) {
+    shares.push_back(share_out(bucket, rows[shares.size()], num_ranks));
+  }
+  shares_.emplace(std::move(shares), rank);
+  for (Parameter& parameter : parameters_) {
+    const std::int64_t count = parameter.value.count();
+    const Range own = shares_->own_part({parameter.offset, parameter.offset + count});
+    if (own.size() == 0) {
+      parameter.updated = {};
+      continue;
+    }
+    parameter.updated = {(own.begin - parameter.offset) / parameter.row_size(),
+                         (own.end - parameter.offset) / parameter.row_size()};
+    parameter.moments_offset = shares_->moment_of(own.begin);
+  }
+}
+
+std::vector<Range> ParameterStore::bucket_ranges() const {
+  std::vector<Range> ranges;
+  ranges.reserve(bucket_begins_.size());
+  for (std::size_t b = 0; b < bucket_begins_.size(); ++b) ranges.push_back(bucket_elements(b));
+  return ranges;
 }
 
 void ParameterStore::point_gradients_at(int buffer) {
@@ -136,7 +190,11 @@ void ParameterStore::add_second_gradients(Device& device) {
   point_gradients_at(0);
   for (const StackLayout& stack : stacks_) {
     if (stack.first == nullptr) continue;
-    ops::run(device, Accumulate{.sum = stack.first->gradient, .x = stack.views.gradient});
+    const Range own = shares_->own_part(elements_of(*stack.first));
+    const TensorView flat = gradients_.front();
+    ops::run(device, Accumulate{.sum = flat.slice(own.begin, own.size()),
+                                .x = flat.slice(stack.offset + own.begin - stack.first->offset,
+                                                own.size())});
   }
 }
 
@@ -169,18 +227,26 @@ Range ParameterStore::bucket_elements(std::size_t bucket) const {
 
 std::vector<GradientBucket> ParameterStore::buckets() {
   std::vector<GradientBucket> buckets;
-  const auto add_bucket = [&](std::int64_t begin, std::int64_t count) {
+  // `shares` are of `shared_elements`, which a bucket holds elsewhere if it is of second gradients.
+  const auto add_bucket = [&](const Range& range, const Range& shared_elements,
+                              const std::vector<Range>& shares) {
     GradientBucket& bucket = buckets.emplace_back();
     for (Tensor& buffer : gradients_) {
-      bucket.gradients.push_back(buffer.view().slice(begin, count));
+      bucket.gradients.push_back(buffer.view().slice(range.begin, range.size()));
     }
+    if (shares_->are_apart()) bucket.shares = shares_within(shared_elements, shares);
   };
-  for (std::size_t b = 0; b < bucket_begins_.size(); ++b) {
-    const Range elements = bucket_elements(b);
-    add_bucket(elements.begin, elements.size());
+  const std::vector<Range> ranges = bucket_ranges();
+  for (std::size_t b = 0; b < ranges.size(); ++b) {
+    add_bucket(ranges[b], ranges[b], shares_->of_bucket(b));
   }
   for (const StackLayout& stack : stacks_) {
-    if (stack.first != nullptr) add_bucket(stack.offset, stack.shape.count());
+    if (stack.first == nullptr) continue;
+    const auto bucket =
+        std::upper_bound(bucket_begins_.begin(), bucket_begins_.end(), stack.first->offset) -
+        bucket_begins_.begin() - 1;
+    add_bucket(elements_of(stack), elements_of(*stack.first),
+               shares_->of_bucket(static_cast<std::size_t>(bucket)));
   }
   for (std::size_t p = 0; p < parameters_.size(); ++p) {
     const Parameter& parameter = parameters_[p];
@@ -190,6 +256,19 @@ std::vector<GradientBucket> ParameterStore::buckets() {
         {.gradient = parameter.gradient.reshape({rows, parameter.gradient.count() / rows}),
          .rows = parameter.spec.local,
          .num_global_rows = parameter.spec.global_shape[0]});
+  }
+  return buckets;
+}
+
+std::vector<GatheredBucket> ParameterStore::gathered_buckets() {
+  std::vector<GatheredBucket> buckets;
+  for (const Range& range : bucket_ranges()) {
+    GatheredBucket bucket{.values = {values_.view().slice(range.begin, range.size())},
+                          .shares = shares_within(range, shares_->of_bucket(buckets.size()))};
+    if (working_.count() > 0) {
+      bucket.values.push_back(working_.view().slice(range.begin, range.size()));
+    }
+    buckets.push_back(std::move(bucket));
   }
   return buckets;
 }

@@ -6,11 +6,14 @@
 
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "model/parameter_shares.h"
 #include "parallel/mesh/gradient_reducer.h"
+#include "parallel/mesh/parameter_gather.h"
 #include "parallel/partition.h"
 #include "tensor/kernels.h"
 #include "tensor/tensor.h"
@@ -65,8 +68,12 @@ struct Parameter {
   TensorView value;         // local_shape, f32
   TensorView gradient;      // local_shape, f32
   TensorView working;  // local_shape, bf16: the value as layers read it; empty where that is f32
+  // What this rank updates: a range of dim 0 of its own. All, unless the updates are shared out.
+  Range updated = {};
+  std::int64_t moments_offset = 0;  // of the first element of that in a moment's buffer
 
-  /// The part of the gradient that this rank counts in norms.
+  std::int64_t row_size() const;  // elements of an item of dim 0
+  /// The part of the gradient that this rank counts in norms: of what it updates.
   ConstTensorView owned_gradient() const;
   /// The same in pieces that no layout cuts.
   SquaresPart owned_squares() const;
@@ -113,10 +120,13 @@ class ParameterStore {
   /// after the last declare(). With several gradient buffers, sums of gradients can be there side
   /// by side (exact mode).
   void allocate(Device& device, DType dtype = DType::f32, int num_gradient_buffers = 1);
+  /// A sharded optimizer: from here on each of the data ranks, of which this is `rank`, updates a
+  /// share of every bucket. After allocate().
+  void share_updates(int num_ranks, int rank);
   /// From here on gradients are those of a new sum, in this buffer; what was there no longer
   /// counts.
   void zero_gradients(int buffer = 0);
-  /// After the gradients of a step, which are in the first buffer.
+  /// After the gradients of a step, which are in the first buffer: of what this rank updates.
   void add_second_gradients(Device& device);
   /// Rounds all values to the working copy, where there is one: after anybody but the optimizer has
   /// written to values().
@@ -135,6 +145,10 @@ class ParameterStore {
   std::int64_t bytes() const;
   /// The buckets in the order of begin_bucket(); last, those of second gradients.
   std::vector<GradientBucket> buckets();
+  /// The same buckets of values, and of what layers read in bf16, with the shares of the ranks that
+  /// update them.
+  std::vector<GatheredBucket> gathered_buckets();
+  const ParameterShares& shares() const { return *shares_; }
   /// What this rank counts in the gradient norm.
   std::vector<ConstTensorView> owned_gradients() const;
   std::vector<SquaresPart> owned_squares() const;
@@ -145,14 +159,19 @@ class ParameterStore {
     Shape shape{0};
     ReadAs read_as = ReadAs::activations;
     std::int64_t offset = 0;
-    ParameterStack* first = nullptr;  // of a second gradient: the stack of the first
+    const StackLayout* first = nullptr;  // of a second gradient: the stack of the first
   };
   void point_gradients_at(int buffer);
+  std::vector<Range> bucket_ranges() const;
+  Range elements_of(const StackLayout& stack) const {
+    return {stack.offset, stack.offset + stack.shape.count()};
+  }
 
   std::vector<Parameter> parameters_;
   std::vector<std::size_t> bucket_of_parameter_;
   std::vector<std::int64_t> bucket_begins_;
   std::deque<StackLayout> stacks_;
+  std::optional<ParameterShares> shares_;  // once the buffers are there
   std::int64_t size_ = 0;
   std::int64_t size_with_second_ = 0;
   Tensor values_;

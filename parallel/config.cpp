@@ -12,11 +12,6 @@ void ParallelConfig::validate(ConfigProblems& problems) const {
     problems.add("parallel.sequence",
                  "is true, but sequence parallelism is not in this version; legal here: false");
   }
-  if (optimizer != OptimizerPlacement::replicated) {
-    problems.add("parallel.optimizer",
-                 fmt::format("is {}, which is not in this version; legal here: replicated",
-                             word_of(optimizer)));
-  }
 }
 
 }  // namespace redspine

@@ -12,8 +12,11 @@
 
 namespace redspine {
 
-/// Where the optimizer's moments and master weights lie.
-enum class OptimizerPlacement { replicated, sharded };
+/// Which data ranks have the optimizer's moments, and update what they belong to.
+enum class OptimizerPlacement {
+  replicated,  // each has all
+  sharded,     // each has a share (ZeRO-1)
+};
 template <>
 inline constexpr auto kEnumWords<OptimizerPlacement> = std::to_array<EnumWord<OptimizerPlacement>>({
     {OptimizerPlacement::replicated, "replicated"},

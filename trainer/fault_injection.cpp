@@ -54,6 +54,26 @@ void flip_element(TensorView element, int bit, Device& device) {
   device.upload(element, host_view(std::span<const float>(&value, 1)));
 }
 
+// Where an element lies in a buffer of this place; nothing where this rank does not have it.
+std::optional<std::int64_t> position_of(const BitFlip& flip, const Parameter& parameter) {
+  switch (flip.place) {
+    case FaultPlace::weight:
+    case FaultPlace::gradient:
+      if (flip.element >= parameter.value.count()) return std::nullopt;
+      return parameter.offset + flip.element;
+    case FaultPlace::exp_avg:
+    case FaultPlace::exp_avg_sq: {
+      const std::int64_t row_size = parameter.row_size();
+      const std::int64_t first = parameter.updated.begin * row_size;
+      if (flip.element < first || flip.element >= parameter.updated.end * row_size) break;
+      return parameter.moments_offset + flip.element - first;
+    }
+    case FaultPlace::activation:
+      break;  // in no such buffer
+  }
+  return std::nullopt;
+}
+
 // Without elements for a name that is none.
 TensorView activation_of(const BlockPass& pass, std::string_view name) {
   auto& [first, second] = pass.saved;
@@ -104,10 +124,10 @@ void flip_bit(const BitFlip& flip, const ParameterStore& store, TensorView flat,
   const auto parameter = std::find_if(
       store.parameters().begin(), store.parameters().end(),
       [&flip](const Parameter& candidate) { return candidate.spec.name == flip.tensor; });
-  if (parameter == store.parameters().end() || flip.element >= parameter->value.count()) {
-    reject(flip);
-  }
-  flip_element(flat.slice(parameter->offset + flip.element, 1), flip.bit, device);
+  const auto position =
+      parameter == store.parameters().end() ? std::nullopt : position_of(flip, *parameter);
+  if (!position) reject(flip);
+  flip_element(flat.slice(*position, 1), flip.bit, device);
 }
 
 void ActivationFlip::before_backward(const BlockPass& pass) {

@@ -38,8 +38,7 @@ struct BitFlip {
   std::string to_string() const;
 };
 
-/// Flips it in `flat`, which is laid out as the store's buffers. Error where this rank has no such
-/// element.
+/// Flips it in `flat`, the whole buffer of its place. Error where this rank has no such element.
 void flip_bit(const BitFlip& flip, const ParameterStore& store, TensorView flat, Device& device);
 
 /// Flips a bit of an activation as its block's backward pass begins.

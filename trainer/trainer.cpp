@@ -121,7 +121,7 @@ Trainer::Trainer(const Config& config, RunData& data, const ProcessGroup& world,
       lanes_(lanes_of(config, mesh_)),
       model_(config.model, micro_batch_shape(config.batch), config.run.seed,
              {device, mesh_, dtype_of(config.run.precision), config.num_leaves(),
-              config.parallel.recompute},
+              config.parallel.recompute, config.parallel.optimizer},
              progress.step > 0 ? InitialWeights::zero : InitialWeights::drawn,
              lanes_ ? lanes_->num_buffers() : 1),
       replicas_({.world = mesh_.world(),
@@ -133,10 +133,13 @@ Trainer::Trainer(const Config& config, RunData& data, const ProcessGroup& world,
       optimizer_(config.optimizer, device, model_.parameters(), replicas_.parts(),
                  progress.num_updates),
       reducer_(device, mesh_, model_.parameters().buckets(), num_micro_batches_, lanes_),
+      gather_(device, mesh_, model_.parameters().gathered_buckets()),
       feed_(device, micro_batch_shape(config.batch)),
       evaluator_(make_evaluator(config, data, model_, feed_, {device, mesh_})),
       prefetcher_(data.training,
-                  prefetcher_options(config, mesh_.group(Axis::data), progress.samples_consumed)) {}
+                  prefetcher_options(config, mesh_.group(Axis::data), progress.samples_consumed)) {
+  model_.read_through(gather_);
+}
 
 StepReport Trainer::train_step(const Requests& mine) {
   PhaseTimer timer;
@@ -222,20 +225,28 @@ bool Trainer::is_fault_due() const {
 
 ScalarSum Trainer::squares_of_gradients() {
   ParameterStore& parameters = model_.parameters();
-  if (!config_.run.exact) return ScalarSum(sum_of_squares(device_, parameters.owned_gradients()));
-  return ScalarSum(exact_sum_of_squares(device_, parameters.owned_squares()));
+  ScalarSum sum = config_.run.exact
+                      ? ScalarSum(exact_sum_of_squares(device_, parameters.owned_squares()))
+                      : ScalarSum(sum_of_squares(device_, parameters.owned_gradients()));
+  if (parameters.shares().are_apart()) {
+    std::vector<double> numbers = sum.numbers();
+    mesh_.group(Axis::data).all_reduce(numbers, ReduceOp::sum);
+    sum.set_numbers(numbers);
+  }
+  return sum;
 }
 
 void Trainer::update(double learning_rate, double gradient_scale) {
   if (is_fault_due() && fault_->place != FaultPlace::activation) inject_now();
   optimizer_.update(learning_rate, gradient_scale);
+  if (model_.parameters().shares().are_apart()) gather_.begin();
   take_digests(optimizer_.digests());
 }
 
 void Trainer::take_digests(std::vector<Digest> of_parts) {
   value_digests_ = std::move(of_parts);
-  weights_digest_ =
-      replicas_.whole(value_digests_, fmt::format("step {}: the weights", progress_.step));
+  weights_digest_ = replicas_.whole_of_updated(value_digests_,
+                                               fmt::format("step {}: the weights", progress_.step));
 }
 
 Digest Trainer::weights_digest() {
@@ -275,7 +286,13 @@ std::optional<ValidationReport> Trainer::evaluate(const std::function<Requests()
   return report;
 }
 
+Gpt& Trainer::model() {
+  gather_.finish();
+  return model_;
+}
+
 TrainingTensors Trainer::tensors() {
+  gather_.finish();
   return {.values = model_.parameters().values(),
           .exp_avg = optimizer_.exp_avg(),
           .exp_avg_sq = optimizer_.exp_avg_sq(),

@@ -12,6 +12,7 @@
 #include "data/prefetcher.h"
 #include "model/gpt.h"
 #include "parallel/mesh/gradient_reducer.h"
+#include "parallel/mesh/parameter_gather.h"
 #include "trainer/batch_feed.h"
 #include "trainer/checkpoint/format/training_json.h"
 #include "trainer/checkpoint/training_state.h"
@@ -50,7 +51,8 @@ class Trainer {
 
   std::int64_t step() const { return progress_.step; }
   const TrainingProgress& progress() const { return progress_; }
-  /// All that changes with the steps, besides progress(); on the device.
+  /// All that changes with the steps, besides progress(); on the device. Waits for parameters that
+  /// other ranks have updated, as do model() and the calls above: on all ranks or on none.
   TrainingTensors tensors();
   /// The digest of the weights after the last step, or as they were loaded or drawn. Collective,
   /// and costs a look at all weights, the first time after they were loaded. CollectiveError where
@@ -58,7 +60,7 @@ class Trainer {
   Digest weights_digest();
   /// Flips a bit in the step that it names: for tests.
   void inject(const BitFlip& fault) { fault_ = fault; }
-  Gpt& model() { return model_; }
+  Gpt& model();
   const ProcessMesh& mesh() const { return mesh_; }
 
  private:
@@ -80,6 +82,7 @@ class Trainer {
   std::unique_ptr<SpotCheck> spot_check_;  // null: none is ever due
   Optimizer optimizer_;
   GradientReducer reducer_;
+  ParameterGather gather_;
   BatchFeed feed_;
   std::optional<Evaluator> evaluator_;
   Prefetcher prefetcher_;

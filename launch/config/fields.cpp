@@ -145,7 +145,8 @@ std::vector<Field> fields_of(Config& config) {
       {"parallel.sequence", &parallel.sequence,
        "Also split norms and residuals over the tensor axis; true is not in this version"},
       {"parallel.optimizer", choice(parallel.optimizer),
-       "Where moments and master weights lie; sharded is not in this version"},
+       "Where the optimizer's moments lie: replicated: all on every data rank; sharded: a share on "
+       "each, which it updates ([scaling](scaling.md#sharded-optimizer))"},
       {"parallel.recompute", choice(parallel.recompute),
        "What the backward pass computes again, for less memory: attention: queries, keys, values "
        "and context; block: all of a block but its input ([scaling](scaling.md#recomputation))"},

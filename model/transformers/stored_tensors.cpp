@@ -191,6 +191,7 @@ StoredRegion region_of(const StoredTensor& tensor, const StoredPart& part, const
   Range rows{0, part.shape[0]};
   Range columns{0, part.shape[1]};
   (slab.dim == 0 ? rows : columns) = slab.range;
+  if (slab.rows) rows = *slab.rows;
   if (tensor.orientation == Orientation::transposed) std::swap(rows, columns);
   return {.rows = rows,
           .columns = {part.columns.begin + columns.begin, part.columns.begin + columns.end}};

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -53,14 +54,18 @@ struct StoredTensor {
 /// A tied head is no parameter and so not stored.
 std::vector<StoredTensor> stored_tensors(const ModelConfig& config);
 
-/// A contiguous share of one parameter, as a rank holds it: `range` of `dim`, everything of the
-/// other dim.
+/// A share of one parameter, as a rank holds it: `range` of `dim`, everything of the other dim, or
+/// of columns some of the rows.
 struct Slab {
   Shape parameter_shape;
   int dim;
   Range range;
+  std::optional<Range> rows = {};  // where dim is 1
 
-  Shape shape() const { return parameter_shape.with(dim, range.size()); }
+  Shape shape() const {
+    const Shape shape = parameter_shape.with(dim, range.size());
+    return rows ? shape.with(0, rows->size()) : shape;
+  }
   std::int64_t count() const { return shape().count(); }
 };
 

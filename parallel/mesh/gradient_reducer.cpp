@@ -53,15 +53,24 @@ void GradientReducer::ready(std::size_t bucket) {
   if (num_added < num_micro_batches_) return;
   for (const SharedRows& shared : of.shared) add_shared_rows(shared);
   device_.order(Stream::compute, Stream::gradients);
+  add_over_data(of);
+}
+
+void GradientReducer::add_over_data(const GradientBucket& bucket) {
   Communicator& data_axis = mesh_.along(Axis::data);
-  const TensorView sum = of.gradients.front();
+  const TensorView sum = bucket.gradients.front();
+  const std::vector<Range>& shares = bucket.shares;
+  constexpr Stream kStream = Stream::gradients;
   if (!lanes_) {
-    data_axis.all_reduce(sum, ReduceOp::sum, Stream::gradients);
-    return;
+    if (shares.empty()) return data_axis.all_reduce(sum, ReduceOp::sum, kStream);
+    return data_axis.reduce_scatter(sum, shares, ReduceOp::sum, kStream);
   }
-  const int num_own = lanes_->over_ranks.num_summands[static_cast<std::size_t>(data_axis.rank())];
-  data_axis.all_reduce_in_order(sum, {of.gradients.begin(), of.gradients.begin() + num_own},
-                                lanes_->over_ranks, Stream::gradients);
+  const SumOrder& order = lanes_->over_ranks;
+  const int num_own = order.num_summands[static_cast<std::size_t>(data_axis.rank())];
+  const std::vector<ConstTensorView> own(bucket.gradients.begin(),
+                                         bucket.gradients.begin() + num_own);
+  if (shares.empty()) return data_axis.all_reduce_in_order(sum, own, order, kStream);
+  data_axis.reduce_scatter_in_order(sum, own, shares, order, kStream);
 }
 
 void GradientReducer::add_lane(const GradientBucket& bucket, std::size_t lane) {

@@ -1,7 +1,7 @@
-// Adds gradients over the data axis, a bucket at a time: a bucket's all-reduce starts as soon as
-// the backward pass of its block has ended for the last micro-batch of a step, and runs under that
-// of the blocks before it. The model calls ready(), the trainer finish(). Collective: buckets
-// become ready in one order on all ranks.
+// Adds gradients over the data axis, a bucket at a time: a bucket's all-reduce, or for a sharded
+// optimizer its reduce-scatter, starts as soon as the backward pass of its block has ended for the
+// last micro-batch of a step, and runs under that of the blocks before it. The model calls ready(),
+// the trainer finish(). Collective: buckets become ready in one order on all ranks.
 #pragma once
 
 #include <cstdint>
@@ -26,6 +26,8 @@ struct GradientBucket {
   // One contiguous piece of each flat gradient buffer; the first has the result.
   std::vector<TensorView> gradients;
   std::vector<SharedRows> shared;
+  // A sharded optimizer: what each data rank needs of the sum, [data rank]. None: all need all.
+  std::vector<Range> shares = {};
 };
 
 /// Exact mode: a step's samples are cut into lanes, as many as divide every number of ranks that it
@@ -52,10 +54,12 @@ class GradientReducer {
 
   /// A micro-batch's gradient has been added to `bucket`. The last one of a step starts its sum.
   void ready(std::size_t bucket);
-  /// Ends a step: afterwards the compute stream sees every bucket added up over all ranks.
+  /// Ends a step: afterwards the compute stream sees every bucket added up over all ranks, or this
+  /// rank's share of it.
   void finish();
 
  private:
+  void add_over_data(const GradientBucket& bucket);
   void add_shared_rows(const SharedRows& shared);
   void add_lane(const GradientBucket& bucket, std::size_t lane);
 

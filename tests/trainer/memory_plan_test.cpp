@@ -31,6 +31,11 @@ TEST(MemoryPlan, IsWhatATrainerAllocates) {
       config.parallel.recompute = recompute;
       expect_plan_is_what_a_trainer_allocates(config);
     }
+    Config config = run_config(files, family);
+    config.parallel.optimizer = OptimizerPlacement::sharded;
+    expect_plan_is_what_a_trainer_allocates(config);
+    config.run.precision = Precision::bf16;
+    expect_plan_is_what_a_trainer_allocates(config);
   }
 }
 
@@ -48,6 +53,26 @@ SavedOfARow saved_floats(const ModelConfig& model) {
   const std::int64_t up = is_gated(model.activation) ? 2 * model.ffn_size : model.ffn_size;
   return {.attention = normed + qkv + hidden + model.num_heads,
           .mlp = hidden + normed + up + model.ffn_size};
+}
+
+// Shares end with rows: the largest is larger by less than a row for each bucket.
+TEST(MemoryPlan, AShardedOptimizerHasItsShareOfTheMoments) {
+  const RunFiles files;
+  for (const Family family : {Family::gpt2, Family::llama}) {
+    Config config = run_config(files, family);
+    config.parallel.tensor = 1;
+    config.batch.micro_batch_size = 1;
+    const MemoryPlan whole = plan_memory(config, world(), DeviceKind::cpu);
+    config.parallel.optimizer = OptimizerPlacement::sharded;
+    const MemoryPlan shared = plan_memory(config, world(), DeviceKind::cpu);
+    EXPECT_EQ(shared.parameters, whole.parameters);
+    EXPECT_EQ(shared.gradients, whole.gradients);
+    EXPECT_EQ(shared.activations, whole.activations);
+    const std::int64_t num_buckets = config.model.num_layers + 2;
+    const std::int64_t of_rows = 2 * num_buckets * config.model.ffn_size * 4;
+    EXPECT_GE(world().size() * shared.optimizer, whole.optimizer);
+    EXPECT_LE(shared.optimizer, whole.optimizer / world().size() + of_rows);
+  }
 }
 
 TEST(MemoryPlan, RecomputationSavesWhatAllBlocksButOneWouldKeep) {

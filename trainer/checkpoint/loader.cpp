@@ -23,8 +23,17 @@ constexpr std::int64_t kElementsAtOnce = std::int64_t{1} << 18;
 // Tensors that do not fit: where many do not, more of them say nothing new.
 constexpr std::size_t kMaxTold = 8;
 
-Slab local_slab(const ParameterSpec& spec) {
-  return {.parameter_shape = spec.global_shape, .dim = spec.sharded_dim, .range = spec.local};
+Slab local_slab(const Parameter& parameter, StatePart part) {
+  const ParameterSpec& spec = parameter.spec;
+  Slab slab{.parameter_shape = spec.global_shape, .dim = spec.sharded_dim, .range = spec.local};
+  if (part == StatePart::value) return slab;
+  if (spec.sharded_dim == 1) {
+    slab.rows = parameter.updated;
+  } else {
+    slab.range = {spec.local.begin + parameter.updated.begin,
+                  spec.local.begin + parameter.updated.end};
+  }
+  return slab;
 }
 
 // One part of a stored tensor and where this rank's share of it goes.
@@ -112,6 +121,7 @@ std::size_t num_adjoining(std::span<const Target> targets) {
 struct Job {
   const TensorFiles* files;
   const StoredTensor* tensor;
+  StatePart part;
   std::string name;
   TensorView flat;
 };
@@ -127,7 +137,7 @@ class Loader {
   void add(const TensorFiles& files, std::span<const StoredTensor> tensors, StatePart part,
            TensorView flat) {
     for (const StoredTensor& tensor : tensors) {
-      jobs_.push_back({&files, &tensor, prefix_of(part) + tensor.name, flat});
+      jobs_.push_back({&files, &tensor, part, prefix_of(part) + tensor.name, flat});
     }
   }
 
@@ -168,10 +178,14 @@ class Loader {
     std::vector<TensorView> places;
     for (const StoredPart& part : job.tensor->parts) {
       const Parameter& parameter = *parameters_.at(part.parameter);
-      const StoredRegion region = region_of(*job.tensor, part, local_slab(parameter.spec));
-      places.push_back(job.flat.slice(parameter.offset, region.count()));
+      const StoredRegion region = region_of(*job.tensor, part, local_slab(parameter, job.part));
+      if (region.count() == 0) continue;
+      places.push_back(
+          job.flat.slice(job.part == StatePart::value ? parameter.offset : parameter.moments_offset,
+                         region.count()));
       targets.push_back({.region = region, .slab = {}});
     }
+    if (targets.empty()) return;
     give_host_memory(targets, places, target_.device, buffers.passing);
     const RegionReader reader(*job.files, buffers.rows);
     for (std::size_t first = 0; first < targets.size();) {

@@ -48,21 +48,21 @@ std::int64_t SavePlan::total_bytes() const {
   return total;
 }
 
-std::vector<PlannedTensor> SavePlan::in_turns(int first_writer, int num_writers) const {
-  std::vector<std::vector<PlannedTensor>> of_writers(static_cast<std::size_t>(num_writers));
+std::vector<SavePlan::Round> SavePlan::rounds(int first_writer, int num_writers,
+                                              std::span<const StatePart> parts) const {
+  const auto count = static_cast<std::size_t>(num_writers);
+  std::vector<Round> rounds;
+  std::vector<std::size_t> num_planned(count);  // [writer]
   for (const PlannedTensor& planned : tensors_) {
     const int writer = planned.writer - first_writer;
     if (writer < 0 || writer >= num_writers) continue;
-    of_writers[static_cast<std::size_t>(writer)].push_back(planned);
+    if (std::find(parts.begin(), parts.end(), planned.part) == parts.end()) continue;
+    const auto index = static_cast<std::size_t>(writer);
+    const std::size_t round = num_planned[index]++;
+    if (round == rounds.size()) rounds.emplace_back(count);
+    rounds[round][index] = &planned;
   }
-  std::vector<PlannedTensor> turns;
-  for (std::size_t turn = 0;; ++turn) {
-    const std::size_t before = turns.size();
-    for (const auto& of_writer : of_writers) {
-      if (turn < of_writer.size()) turns.push_back(of_writer[turn]);
-    }
-    if (turns.size() == before) return turns;
-  }
+  return rounds;
 }
 
 const std::string& SavePlan::file_of(const PlannedTensor& tensor) const {

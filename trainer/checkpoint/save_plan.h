@@ -33,8 +33,11 @@ class SavePlan {
   const std::vector<PlannedTensor>& tensors() const { return tensors_; }
   std::int64_t total_bytes() const;
 
-  /// What the ranks [first, first + count) write, in turns, so that they write at the same time.
-  std::vector<PlannedTensor> in_turns(int first_writer, int num_writers) const;
+  /// What the ranks [first, first + count) write of some parts, in rounds of a tensor each, so that
+  /// they write at the same time: [round][rank - first], null for nothing.
+  using Round = std::vector<const PlannedTensor*>;
+  std::vector<Round> rounds(int first_writer, int num_writers,
+                            std::span<const StatePart> parts) const;
   /// "model-00002-of-00004.safetensors", or "optimizer-...". Ranks that write none are not counted.
   const std::string& file_of(const PlannedTensor& tensor) const;
   /// The index of the files that begin with `stem` ("model" or "optimizer"), as JSON.

@@ -35,10 +35,10 @@ std::span<const float> in_place(ConstTensorView from, HostBuffer&) { return host
 
 // Host memory for one state of this rank.
 struct Snapshot {
-  Snapshot(Device& device, const Shape& shape)
-      : values(device, DType::f32, shape),
-        exp_avg(device, DType::f32, shape),
-        exp_avg_sq(device, DType::f32, shape) {}
+  Snapshot(Device& device, const ParameterStore& parameters)
+      : values(device, DType::f32, parameters.values().shape()),
+        exp_avg(device, DType::f32, {parameters.shares().num_moments()}),
+        exp_avg_sq(device, DType::f32, {parameters.shares().num_moments()}) {}
 
   TrainingTensors views(const TrainingTensors& of) {
     return {.values = values.view(),
@@ -68,11 +68,12 @@ class CheckpointSaver::Work {
         device_(device),
         tensors_(stored_tensors(options_.model)),
         plan_(tensors_, world_.size()),
-        gather_(parameters, tensor_axis_),
+        values_(parameters, tensor_axis_, TensorGather::Of::values),
+        moments_(parameters, has_shares() ? world_ : tensor_axis_, TensorGather::Of::moments),
         check_({.world = world_, .data = data_axis_, .tensor = tensor_axis_}, parameters, tensors_,
                store_.folder(), options_.check_replicas) {
     if (options_.mode == SaveMode::asynchronous) {
-      snapshot_.emplace(device, parameters.values().shape());
+      snapshot_.emplace(device, parameters);
     }
   }
 
@@ -122,6 +123,9 @@ class CheckpointSaver::Work {
   }
 
  private:
+  // Whether each data rank has moments that no other has.
+  bool has_shares() const { return parameters_.shares().are_apart(); }
+
   void write_in_background(const TrainingTensors& tensors, const TrainingRecord& record,
                            SaveReport report, Clock::time_point start) {
     try {
@@ -159,13 +163,42 @@ class CheckpointSaver::Work {
     }
   }
 
+  // What is gathered among the same ranks.
+  struct Pass {
+    TensorGather& gather;
+    std::vector<SavePlan::Round> rounds;
+    std::size_t own_place;  // of this rank in a round
+  };
+
+  std::vector<Pass> make_passes() {
+    constexpr std::array kMoments = {StatePart::exp_avg, StatePart::exp_avg_sq};
+    const int num_writers = tensor_axis_.size();
+    const auto place = static_cast<std::size_t>(tensor_axis_.rank());
+    std::vector<Pass> passes;
+    const auto add_pass = [&](std::span<const StatePart> parts) {
+      passes.push_back({values_, plan_.rounds(first_writer_, num_writers, parts), place});
+    };
+    if (!has_shares()) {
+      add_pass(kStateParts);
+      return passes;
+    }
+    add_pass(std::array{StatePart::value});
+    passes.push_back({moments_, plan_.rounds(0, world_.size(), kMoments),
+                      static_cast<std::size_t>(world_.rank())});
+    return passes;
+  }
+
   // Whatever goes wrong here, the gathers go on to the end: other ranks depend on them.
   std::map<std::string, ManifestFile> write_tensors(const TrainingTensors& tensors,
                                                     std::int64_t step, const Fetch& fetch) {
-    const std::vector<PlannedTensor> turns = plan_.in_turns(first_writer_, tensor_axis_.size());
+    const std::vector<Pass> passes = make_passes();
     std::vector<PlannedTensor> mine;
-    std::copy_if(turns.begin(), turns.end(), std::back_inserter(mine),
-                 [&](const PlannedTensor& planned) { return planned.writer == world_.rank(); });
+    for (const Pass& pass : passes) {
+      for (const SavePlan::Round& round : pass.rounds) {
+        const PlannedTensor* planned = round[pass.own_place];
+        if (planned != nullptr) mine.push_back(*planned);
+      }
+    }
     std::string failure;
     const auto attempt = [&failure](const auto& action) {
       if (!failure.empty()) return;
@@ -177,10 +210,19 @@ class CheckpointSaver::Work {
     };
     std::optional<RankFiles> files;
     attempt([&] { files.emplace(store_.partial_path_of(step), plan_, mine); });
-    for (const PlannedTensor& planned : turns) {
-      const std::span<const float> values = gather_.gather(
-          *planned.tensor, view_of(tensors, planned.part), fetch, planned.writer - first_writer_);
-      if (planned.writer == world_.rank()) attempt([&] { files->write(planned, values); });
+    for (const Pass& pass : passes) {
+      for (const SavePlan::Round& round : pass.rounds) {
+        std::vector<TensorGather::Wanted> wanted;
+        for (const PlannedTensor* planned : round) {
+          wanted.push_back(
+              planned == nullptr
+                  ? TensorGather::Wanted{}
+                  : TensorGather::Wanted{planned->tensor, view_of(tensors, planned->part)});
+        }
+        const std::span<const float> values = pass.gather.gather(wanted, fetch);
+        const PlannedTensor* own = round[pass.own_place];
+        if (own != nullptr) attempt([&] { files->write(*own, values); });
+      }
     }
     std::map<std::string, ManifestFile> written;
     attempt([&] { written = files->finish(); });
@@ -257,7 +299,8 @@ class CheckpointSaver::Work {
   Device& device_;
   std::vector<StoredTensor> tensors_;
   SavePlan plan_;
-  TensorGather gather_;
+  TensorGather values_;   // without shares of moments, these too
+  TensorGather moments_;  // of shares
   StateCheck check_;
   std::optional<Snapshot> snapshot_;
   std::atomic<bool> has_failed_ = false;

@@ -1,6 +1,7 @@
 // Writes checkpoints: whole tensors under their stored names, spread by bytes over all ranks. Each
-// is gathered over the tensor axis by the rank that writes it, one at a time, while the data
-// replicas work on others. Collective over the world, in the order of the calls.
+// is gathered by the rank that writes it, one at a time, over the tensor axis, while the data
+// replicas work on others; moments that are shared out over the data axis, over the world.
+// Collective over the world, in the order of the calls.
 //
 // A checkpoint appears whole or not at all: written in a partial folder, synced, its manifest
 // last, then renamed. A failure on any rank is one of all ranks, with its cause; checkpoints that

@@ -46,10 +46,14 @@ StateDigests StateCheck::run(const TrainingTensors& tensors, std::int64_t step,
     check_unchanged(tensors.value_digests, digests.front(), step);
   });
   for (std::size_t s = 0; s < kStateParts.size(); ++s) {
-    replicas_.whole(digests[s],
-                    fmt::format("the save after step {}: the {}", step, kStateNames[s]));
+    const std::string what = fmt::format("the save after step {}: the {}", step, kStateNames[s]);
+    if (kStateParts[s] == StatePart::value) {
+      replicas_.whole(digests[s], what);
+    } else {
+      replicas_.whole_of_updated(digests[s], what);
+    }
   }
-  return state_digests(digests, replicas_.parts(), parameters_, stored_, groups_.tensor);
+  return state_digests(digests, replicas_.parts(), parameters_, stored_, groups_);
 }
 
 // A model that is beyond repair must not take the place of one that is not.
@@ -69,7 +73,7 @@ void StateCheck::check_finite(ConstTensorView values, const Fetch& fetch, std::i
 void StateCheck::check_unchanged(std::span<const Digest> before, std::span<const Digest> now,
                                  std::int64_t step) const {
   for (std::size_t i = 0; i < before.size(); ++i) {
-    if (before[i] == now[i]) continue;
+    if (!replicas_.parts()[i].is_updated || before[i] == now[i]) continue;
     const std::size_t parameter = replicas_.parts()[i].parameter;
     throw Error(fmt::format(
         "the parameter {} has changed since step {} left it (digest {}, now {}), as only a faulty "

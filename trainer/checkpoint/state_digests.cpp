@@ -16,9 +16,15 @@ std::vector<Digest> digests_of(std::span<const HeldPart> parts, const ParameterS
   digests.reserve(parts.size());
   for (const HeldPart& held : parts) {
     const ParameterSpec& spec = store.parameters()[held.parameter].spec;
+    const bool is_moment = part != StatePart::value;
+    if (is_moment && !held.is_updated) {
+      digests.emplace_back();
+      continue;
+    }
     DigestPlace place = held.place;
     place.key = digest_key(part, spec.name, spec.global_shape);
-    digests.push_back(digest_of(fetch(flat.slice(held.begin, held.count), buffer), place));
+    const std::int64_t begin = is_moment ? held.moments_begin : held.begin;
+    digests.push_back(digest_of(fetch(flat.slice(begin, held.count), buffer), place));
   }
   return digests;
 }
@@ -40,17 +46,19 @@ const Digest& total_of(const StateDigests& digests, StatePart part) {
 
 StateDigests state_digests(const PartDigests& digests, std::span<const HeldPart> parts,
                            const ParameterStore& store, std::span<const StoredTensor> tensors,
-                           const ProcessGroup& tensor_axis) {
+                           const ReplicaGroups& groups) {
   const std::size_t num_parameters = store.parameters().size();
   std::vector<Digest> owned(kStateParts.size() * num_parameters);  // [state part][parameter]
   for (std::size_t s = 0; s < kStateParts.size(); ++s) {
     for (std::size_t i = 0; i < parts.size(); ++i) {
-      if (parts[i].is_owned) owned[s * num_parameters + parts[i].parameter] += digests[s][i];
+      if (parts[i].is_owned && parts[i].is_updated)
+        owned[s * num_parameters + parts[i].parameter] += digests[s][i];
     }
   }
   std::vector<std::uint64_t> halves;
   for (const Digest& digest : owned) halves.insert(halves.end(), {digest.low, digest.high});
-  tensor_axis.sum(halves);
+  groups.tensor.sum(halves);
+  if (store.shares().are_apart()) groups.data.sum(halves);
   std::unordered_map<std::string, std::size_t> index_of;
   for (std::size_t p = 0; p < num_parameters; ++p) index_of[store.parameters()[p].spec.name] = p;
   StateDigests result;

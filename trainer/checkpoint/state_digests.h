@@ -19,7 +19,8 @@ DigestKey digest_key(StatePart part, std::string_view parameter, const Shape& sh
 /// Of one rank's parts, [state part][held part]. A moment's key is that of its stored name.
 using PartDigests = std::array<std::vector<Digest>, kStateParts.size()>;
 
-/// Of the elements of `parts` in `flat`, which is laid out as the buffers of `store`. Local.
+/// Of the elements of `parts` in `flat`, which is that part of a state (TrainingTensors). Of
+/// moments that other ranks have, none. Local.
 std::vector<Digest> digests_of(std::span<const HeldPart> parts, const ParameterStore& store,
                                StatePart part, ConstTensorView flat, const Fetch& fetch);
 
@@ -27,9 +28,9 @@ std::vector<Digest> digests_of(std::span<const HeldPart> parts, const ParameterS
 Digest& total_of(StateDigests& digests, StatePart part);
 const Digest& total_of(const StateDigests& digests, StatePart part);
 
-/// Of whole tensors, from those of the ranks' parts. Collective over the tensor axis.
+/// Of whole tensors, from those of the ranks' parts. Collective over the world.
 StateDigests state_digests(const PartDigests& digests, std::span<const HeldPart> parts,
                            const ParameterStore& store, std::span<const StoredTensor> tensors,
-                           const ProcessGroup& tensor_axis);
+                           const ReplicaGroups& groups);
 
 }  // namespace redspine

@@ -1,7 +1,9 @@
-// Brings the shares of one stored tensor from the tensor ranks that own them to the rank that
-// writes it. Collective over the tensor axis.
+// Brings the shares of stored tensors from the ranks that have them to the ranks that write them,
+// in rounds of a tensor for each. Collective over the ranks that have shares: of values the tensor
+// axis, of moments that are shared out over the data axis the world.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <span>
 #include <string>
@@ -23,27 +25,40 @@ Fetch fetch_from(Device& device);
 
 class TensorGather {
  public:
-  /// Both borrowed. `tensor_axis` is for this object's use alone.
-  TensorGather(const ParameterStore& parameters, const ProcessGroup& tensor_axis);
+  /// Values, which a rank has of all that it holds, or moments, which it has of what it updates.
+  enum class Of { values, moments };
 
-  /// The whole of `tensor` on tensor rank `to`, an empty result elsewhere. `flat` is laid out as
-  /// the store's buffers. The result is valid until the next call or change of `flat`: a tensor
-  /// that lies in host memory as it is stored is not copied.
-  std::span<const float> gather(const StoredTensor& tensor, ConstTensorView flat,
-                                const Fetch& fetch, int to);
+  /// The first two are borrowed. `ranks` is for this object's use alone.
+  TensorGather(const ParameterStore& parameters, const ProcessGroup& ranks, Of of);
+
+  /// What a rank writes, and the buffer in which all ranks have their shares of it.
+  struct Wanted {
+    const StoredTensor* tensor = nullptr;  // null: nothing
+    ConstTensorView flat = {};             // as TrainingTensors has it
+  };
+  /// The whole of what this rank writes in this round: `of_ranks`, [rank]. The result is valid
+  /// until the next call or change of a buffer: a tensor that lies in host memory as it is stored
+  /// is not copied.
+  std::span<const float> gather(std::span<const Wanted> of_ranks, const Fetch& fetch);
 
  private:
-  struct Held {
-    Range local;
-    Range owned;
+  // What a rank gives of a parameter, over the whole of it.
+  struct Given {
+    Range range;  // of its sharded dim
+    Range rows;   // of these where columns are sharded
   };
 
+  Slab slab_of(std::size_t parameter, const Given& given) const;
+  ConstTensorView own_share(std::size_t parameter, ConstTensorView flat) const;
+
   const ParameterStore& parameters_;
-  const ProcessGroup& tensor_axis_;
+  const ProcessGroup& ranks_;
+  Of of_;
   std::unordered_map<std::string, std::size_t> index_;  // by name
-  std::vector<std::vector<Held>> held_;                 // [tensor rank][parameter]
+  std::vector<std::vector<Given>> given_;               // [rank][parameter]
   HostBuffer whole_;
-  HostBuffer share_;
+  HostBuffer received_;             // what has to be put in place
+  std::deque<HostBuffer> passing_;  // what is sent, where it is no host memory; then what is kept
 };
 
 }  // namespace redspine

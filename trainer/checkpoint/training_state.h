@@ -11,12 +11,13 @@
 
 namespace redspine {
 
-/// Laid out as ParameterStore's flat buffers.
+/// Values are laid out as ParameterStore's flat buffers, moments as its shares say.
 struct TrainingTensors {
   TensorView values;
   TensorView exp_avg;
   TensorView exp_avg_sq;
-  std::vector<Digest> value_digests = {};  // of held_parts(), as a step left them; none: not known
+  // Of held_parts() that this rank updates, as a step left them; none: not known.
+  std::vector<Digest> value_digests = {};
 };
 
 /// The parts of a state in the order in which they are stored, and what their names begin with.

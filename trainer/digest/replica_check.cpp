@@ -20,7 +20,7 @@ namespace {
 // One part on one rank, as it is sent to the others.
 struct Entry {
   std::uint64_t parameter;
-  Range range;
+  Range elements;  // from the index of its first one in the whole parameter; as many as it has
   Digest digest;
 };
 
@@ -34,8 +34,8 @@ std::map<PartName, RanksOfDigest> collect(const std::vector<std::string>& messag
     std::vector<Entry> entries(messages[rank].size() / sizeof(Entry));
     std::memcpy(entries.data(), messages[rank].data(), messages[rank].size());
     for (const Entry& entry : entries) {
-      parts[{entry.parameter, entry.range.begin, entry.range.end}][entry.digest.text()].push_back(
-          static_cast<int>(rank));
+      parts[{entry.parameter, entry.elements.begin, entry.elements.end}][entry.digest.text()]
+          .push_back(static_cast<int>(rank));
     }
   }
   return parts;
@@ -59,22 +59,28 @@ ReplicaCheck::ReplicaCheck(const ReplicaGroups& groups, const ParameterStore& st
                            const std::vector<HeldPart>& parts, bool compares)
     : groups_(groups), store_(store), parts_(parts), compares_(compares) {}
 
-Digest ReplicaCheck::whole(std::span<const Digest> digests, const std::string& what) const {
+ReplicaCheck::Sums ReplicaCheck::sums_of(std::span<const Digest> digests, Scope scope) const {
   assert(digests.size() == parts_.size());
   // What n ranks hold counts n times among what is held, and n times by its owner: where all have
   // the same bits, the difference is none.
-  Digest owned;
-  Digest surplus;
+  Sums sums;
   for (std::size_t i = 0; i < parts_.size(); ++i) {
     const HeldPart& part = parts_[i];
-    if (part.is_owned) owned += digests[i];
+    if (scope == Scope::updated && !part.is_updated) continue;
+    if (part.is_owned) sums.owned += digests[i];
     if (part.num_holders == 1) continue;
-    surplus += digests[i];
-    if (part.is_owned) surplus += (0 - static_cast<std::uint64_t>(part.num_holders)) * digests[i];
+    sums.surplus += digests[i];
+    if (!part.is_owned) continue;
+    sums.surplus += (0 - static_cast<std::uint64_t>(part.num_holders)) * digests[i];
   }
-  std::array<std::uint64_t, 4> sums = {owned.low, owned.high, surplus.low, surplus.high};
-  groups_.tensor.sum(sums);
-  const Digest whole{.low = sums[0], .high = sums[1]};
+  std::array<std::uint64_t, 4> halves = {sums.owned.low, sums.owned.high, sums.surplus.low,
+                                         sums.surplus.high};
+  groups_.tensor.sum(halves);
+  return {.owned = {halves[0], halves[1]}, .surplus = {halves[2], halves[3]}};
+}
+
+Digest ReplicaCheck::whole(std::span<const Digest> digests, const std::string& what) const {
+  const auto [whole, surplus] = sums_of(digests, Scope::all);
   if (!compares_) return whole;
 
   // The largest and, negated, the smallest of each quarter; and whether a tensor group disagrees.
@@ -85,20 +91,34 @@ Digest ReplicaCheck::whole(std::span<const Digest> digests, const std::string& w
     largest[q] = static_cast<double>(static_cast<std::uint32_t>(half >> (32 * (q % 2))));
     largest[kNumQuarters + q] = -largest[q];
   }
-  largest.back() = sums[2] == 0 && sums[3] == 0 ? 0.0 : 1.0;
+  largest.back() = surplus == Digest{} ? 0.0 : 1.0;
   groups_.data.all_reduce(largest, ReduceOp::max);
   bool is_equal = largest.back() == 0.0;
   for (std::size_t q = 0; q < kNumQuarters; ++q) {
     is_equal = is_equal && largest[q] == -largest[kNumQuarters + q];
   }
-  if (!is_equal) fail(digests, what);
+  if (!is_equal) fail(digests, what, Scope::all);
   return whole;
 }
 
-void ReplicaCheck::fail(std::span<const Digest> digests, const std::string& what) const {
+Digest ReplicaCheck::whole_of_updated(std::span<const Digest> digests,
+                                      const std::string& what) const {
+  if (!store_.shares().are_apart()) return whole(digests, what);
+  const Sums mine = sums_of(digests, Scope::updated);
+  std::array<std::uint64_t, 4> halves = {mine.owned.low, mine.owned.high, mine.surplus.low,
+                                         mine.surplus.high};
+  groups_.data.sum(halves);
+  if (compares_ && (halves[2] != 0 || halves[3] != 0)) fail(digests, what, Scope::updated);
+  return {halves[0], halves[1]};
+}
+
+void ReplicaCheck::fail(std::span<const Digest> digests, const std::string& what,
+                        Scope scope) const {
   std::vector<Entry> mine;
   for (std::size_t i = 0; i < parts_.size(); ++i) {
-    mine.push_back({parts_[i].parameter, parts_[i].range, digests[i]});
+    const HeldPart& part = parts_[i];
+    if (scope == Scope::updated && !part.is_updated) continue;
+    mine.push_back({part.parameter, {part.place.first, part.place.first + part.count}, digests[i]});
   }
   const std::vector<std::string> hosts = groups_.world.all_gather(ProcessGroup::host_name());
   const auto parts = collect(groups_.world.all_gather(

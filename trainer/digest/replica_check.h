@@ -31,11 +31,23 @@ class ReplicaCheck {
   /// with the first tensor, the ranks that have each digest, and those that most others contradict.
   /// `what` names the values ("step 7: the weights").
   Digest whole(std::span<const Digest> digests, const std::string& what) const;
+  /// The same of what this rank updates, where the updates are shared out over the data axis (else
+  /// of all that it holds): nobody else has those digests, so that tensor ranks alone are compared.
+  Digest whole_of_updated(std::span<const Digest> digests, const std::string& what) const;
 
   const std::vector<HeldPart>& parts() const { return parts_; }
 
  private:
-  [[noreturn]] void fail(std::span<const Digest> digests, const std::string& what) const;
+  enum class Scope { all, updated };  // which parts
+  /// Digests that this rank counts, and of those of what several tensor ranks hold, what is too
+  /// much if all have the same bits: nothing, once those of all of them are added up.
+  struct Sums {
+    Digest owned;
+    Digest surplus;
+  };
+  Sums sums_of(std::span<const Digest> digests, Scope scope) const;
+  [[noreturn]] void fail(std::span<const Digest> digests, const std::string& what,
+                         Scope scope) const;
 
   ReplicaGroups groups_;
   const ParameterStore& store_;

@@ -1,6 +1,6 @@
-// AdamW over all parameters of a rank, with moments in fp32. Local: the gradients are already
-// added up, so every rank that holds a parameter makes the same update. Whether it did shows in the
-// digests.
+// AdamW over what a rank updates (ParameterStore::shares), with moments in fp32. Local: the
+// gradients are already added up, so every rank that updates a parameter makes the same update.
+// Whether it did shows in the digests.
 #pragma once
 
 #include <cstdint>
@@ -25,12 +25,13 @@ class Optimizer {
   /// not.
   void update(double learning_rate, double gradient_scale);
 
-  /// Of each part's values after the last update; waits for it.
+  /// [part]: of the values after the last update, for which this waits; none for a part that other
+  /// ranks update.
   std::vector<Digest> digests() const;
 
   /// Updates so far; bias correction depends on it, not on the step, which may have been skipped.
   std::int64_t num_updates() const { return num_updates_; }
-  /// The moments, laid out as the store's flat buffers.
+  /// The moments, laid out as the store's shares say: without any, as its flat buffers.
   TensorView exp_avg() { return exp_avg_; }
   ConstTensorView exp_avg() const { return exp_avg_; }
   TensorView exp_avg_sq() { return exp_avg_sq_; }
@@ -40,10 +41,17 @@ class Optimizer {
   OptimizerConfig config_;
   Device& device_;
   ParameterStore& store_;
-  std::vector<AdamWPart> parts_;  // of the flat buffers, which are updated at once
+  struct Run {
+    ParameterShares::Run place;
+    std::vector<AdamWPart> parts;     // from the beginning of the run
+    std::vector<std::size_t> number;  // [part]: among all that the rank holds
+  };
+
+  std::vector<Run> runs_;  // each updated at once
+  std::size_t num_parts_;
   Tensor exp_avg_;
   Tensor exp_avg_sq_;
-  Tensor digests_;  // [parts, 2]
+  Tensor digests_;  // [parts of all runs, 2]
   std::int64_t num_updates_;
 };
 

@@ -59,7 +59,7 @@ class CheckpointDigests : public ::testing::Test {
     flip_bit({.step = 1,
               .rank = rank,
               .place = FaultPlace::weight,
-              .parameter = parameter,
+              .tensor = parameter,
               .element = 3,
               .bit = 0},
              trainer_->model().parameters(), flat, *device_);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <set>
 
@@ -40,19 +41,38 @@ TEST(SavePlan, AllRanksWriteAboutEquallyManyBytes) {
   }
 }
 
-TEST(SavePlan, TurnsOfAllReplicasCoverThePlanOnce) {
+TEST(SavePlan, RoundsOfAllReplicasCoverThePlanOnce) {
   const auto tensors = gpt2_small();
   const SavePlan plan(tensors, 6);
   std::set<std::string> names;
   for (int replica = 0; replica < 3; ++replica) {
-    const auto turns = plan.in_turns(2 * replica, 2);
-    EXPECT_NE(turns[0].writer, turns[1].writer);
-    for (const PlannedTensor& planned : turns) {
-      EXPECT_EQ(planned.writer / 2, replica);
-      EXPECT_TRUE(names.insert(planned.name()).second);
+    for (const SavePlan::Round& round : plan.rounds(2 * replica, 2, kStateParts)) {
+      ASSERT_EQ(round.size(), 2U);
+      for (int writer = 0; writer < 2; ++writer) {
+        const PlannedTensor* planned = round[static_cast<std::size_t>(writer)];
+        if (planned == nullptr) continue;
+        EXPECT_EQ(planned->writer, 2 * replica + writer);
+        EXPECT_TRUE(names.insert(planned->name()).second);
+      }
     }
+    EXPECT_NE(plan.rounds(2 * replica, 2, kStateParts).front()[1], nullptr);
   }
   EXPECT_EQ(names.size(), plan.tensors().size());
+}
+
+TEST(SavePlan, RoundsOfSomePartsAreOfTheseAlone) {
+  const auto tensors = gpt2_small();
+  const SavePlan plan(tensors, 4);
+  constexpr std::array kMoments = {StatePart::exp_avg, StatePart::exp_avg_sq};
+  std::size_t num_planned = 0;
+  for (const SavePlan::Round& round : plan.rounds(0, 4, kMoments)) {
+    for (const PlannedTensor* planned : round) {
+      if (planned == nullptr) continue;
+      EXPECT_NE(planned->part, StatePart::value);
+      ++num_planned;
+    }
+  }
+  EXPECT_EQ(num_planned, 2 * tensors.size());
 }
 
 TEST(SavePlan, RanksWithoutATensorHaveNoFile) {

@@ -33,8 +33,11 @@ TEST(WeightsDigest, OfNewWeightsIsTheSameOnEveryLayout) {
     SCOPED_TRACE(stored.first);
     std::optional<Digest> first;
     for (int num_tensor = 1; num_tensor <= world().size(); num_tensor *= 2) {
-      const Config config =
+      Config config =
           training_config(stored.second, folder, world().size() / num_tensor, num_tensor);
+      // Where each data rank has the digests of its own share alone, and where of all.
+      config.parallel.optimizer =
+          num_tensor == 2 ? OptimizerPlacement::replicated : OptimizerPlacement::sharded;
       const auto device = make_cpu_device(1);
       RunData data(config);
       Trainer trainer(config, data, world(), *device);
@@ -166,6 +169,19 @@ TEST_F(Replicas, OnDataAndTensorRanksBothAreCompared) {
     const std::string shared = "final_norm.weight";
     expect_told(failure_with(flip(rank, FaultPlace::weight, shared, 20), config), shared,
                 named({rank}));
+  }
+}
+
+// The tensor ranks of one data rank update it, and no other does.
+TEST_F(Replicas, WhatTensorRanksShareIsComparedWhereTheOptimizerIsSharded) {
+  if (world().size() == 1) return;
+  Config config = run_config(files_, Family::gpt2);
+  config.parallel.tensor = 2;
+  config.parallel.optimizer = OptimizerPlacement::sharded;
+  const std::string parameter = "final_norm.weight";  // of the first data rank
+  for (int rank = 0; rank < 2; ++rank) {
+    expect_told(failure_with(flip(rank, FaultPlace::exp_avg, parameter, 21), config), parameter,
+                named({0, 1}));
   }
 }
 
