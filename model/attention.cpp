@@ -127,7 +127,7 @@ void SelfAttention::add_shared_heads(Scratch& scratch) const {
     for (int s = 0; s < order.num_summands[rank]; ++s, ++first_own) {
       own.push_back(scratch.dkv_sums.view().slice(first_own * sum.count(), sum.count()));
     }
-    reduce_in_order(execution_.device, execution_.mesh, sum, std::move(own), order, [] {});
+    reduce_in_order(execution_.device, execution_.mesh, sum, std::move(own), order, {}, [] {});
     const std::int64_t local = head - sums_->first_kv_head;
     if (local < 0 || local >= heads_.num_kv_heads) continue;
     for (const std::int64_t part : {0, 1}) {

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "parallel/mesh/tensor_parallel.h"
+
 namespace redspine {
 namespace {
 
@@ -10,14 +12,6 @@ constexpr const char* kNorm1 = "norm1";
 constexpr const char* kAttention = "attention";
 constexpr const char* kNorm2 = "norm2";
 constexpr const char* kMlp = "mlp";
-
-// The gradient of a branch whose output was dropped, then added to the residual stream.
-ConstTensorView dropped_gradient(Device& device, TensorView scratch, ConstTensorView dresidual,
-                                 const DropoutKey& dropout) {
-  if (dropout.probability == 0.0F) return dresidual;
-  ops::run(device, Dropout{.out = scratch, .x = dresidual, .dropout = dropout});
-  return scratch;
-}
 
 }  // namespace
 
@@ -51,18 +45,19 @@ Block::Block(ExecutionContext execution, ParameterStore& store, const ModelConfi
       mlp_(execution, store, config, prefix(layer) + kMlp) {}
 
 Block::AttentionSaved Block::make_attention_saved(std::int64_t batch, std::int64_t length) const {
-  return {.norm1 = norm1_.make_saved(batch * length),
-          .normed1_BTD = Tensor(execution_.device, execution_.dtype, {batch, length, hidden_size_}),
+  const Shape shape = execution_.stream_shape(batch, length, hidden_size_);
+  return {.norm1 = norm1_.make_saved(shape.count() / hidden_size_),
+          .normed1_nD = Tensor(execution_.device, execution_.dtype, shape),
           .attention = attention_.make_saved(batch, length)};
 }
 
 Block::MlpSaved Block::make_mlp_saved(std::int64_t batch, std::int64_t length) const {
-  const Shape shape{batch, length, hidden_size_};
+  const Shape shape = execution_.stream_shape(batch, length, hidden_size_);
   Device& device = execution_.device;
   const DType dtype = execution_.dtype;
-  return {.mid_BTD = Tensor(device, dtype, shape),
-          .norm2 = norm2_.make_saved(batch * length),
-          .normed2_BTD = Tensor(device, dtype, shape),
+  return {.mid_nD = Tensor(device, dtype, shape),
+          .norm2 = norm2_.make_saved(shape.count() / hidden_size_),
+          .normed2_nD = Tensor(device, dtype, shape),
           .mlp = mlp_.make_saved(batch, length)};
 }
 
@@ -71,72 +66,102 @@ Block::Scratch Block::make_scratch(std::int64_t batch, std::int64_t length) cons
   Device& device = execution_.device;
   const DType dtype = execution_.dtype;
   return {.branch_BTD = Tensor(device, dtype, shape),
-          .dnormed_BTD = Tensor(device, dtype, shape),
+          .normed_BTD = Tensor(device, dtype, shape),
           .attention = attention_.make_scratch(batch, length),
           .mlp = mlp_.make_scratch(batch, length)};
 }
 
-void Block::forward_norm1(ConstTensorView x_BTD, AttentionSaved& saved) const {
-  norm1_.forward(saved.normed1_BTD, x_BTD, saved.norm1);
+void Block::forward_norm1(ConstTensorView x_nD, AttentionSaved& saved) const {
+  norm1_.forward(saved.normed1_nD, x_nD, saved.norm1);
 }
 
 void Block::add_forward_norm1(const Norm::Sum& x, AttentionSaved& saved) const {
-  norm1_.add_forward(saved.normed1_BTD, x, saved.norm1);
+  norm1_.add_forward(saved.normed1_nD, x, saved.norm1);
 }
 
-void Block::forward_to_norm2(ConstTensorView x_BTD, const Saved& saved, Scratch& scratch,
+ConstTensorView Block::all_rows(ConstTensorView normed_nD, Scratch& scratch) const {
+  if (execution_.rows == nullptr) return normed_nD;
+  execution_.device.copy(execution_.own_rows(scratch.normed_BTD), normed_nD);
+  gather_to_tensor_region(execution_.device, execution_.mesh, scratch.normed_BTD,
+                          execution_.row_shares());
+  return scratch.normed_BTD;
+}
+
+void Block::forward_to_norm2(ConstTensorView x_nD, const Saved& saved, Scratch& scratch,
                              const DropoutSource& dropout) const {
   auto& [first, second] = saved;
-  attention_.forward(scratch.branch_BTD, first.normed1_BTD, first.attention,
+  attention_.forward(scratch.branch_BTD, all_rows(first.normed1_nD, scratch), first.attention,
                      dropout.at(DropoutSite::attention, layer_));
-  drop(execution_.device, scratch.branch_BTD, dropout.at(DropoutSite::attention_residual, layer_));
-  norm2_.add_forward(
-      second.normed2_BTD,
-      {.sum_ND = second.mid_BTD, .residual_ND = x_BTD, .branch_ND = scratch.branch_BTD},
-      second.norm2);
+  const TensorView branch_nD = execution_.own_rows(scratch.branch_BTD);
+  drop(execution_, branch_nD, dropout.at(DropoutSite::attention_residual, layer_));
+  norm2_.add_forward(second.normed2_nD,
+                     {.sum_ND = second.mid_nD, .residual_ND = x_nD, .branch_ND = branch_nD},
+                     second.norm2);
 }
 
-Block::Output Block::forward(ConstTensorView x_BTD, const Saved& saved, Scratch& scratch,
+Block::Output Block::forward(ConstTensorView x_nD, const Saved& saved, Scratch& scratch,
                              const DropoutSource& dropout) const {
-  forward_to_norm2(x_BTD, saved, scratch, dropout);
+  forward_to_norm2(x_nD, saved, scratch, dropout);
   MlpSaved& second = saved.mlp;
-  mlp_.forward(scratch.branch_BTD, second.normed2_BTD, second.mlp);
-  drop(execution_.device, scratch.branch_BTD, dropout.at(DropoutSite::mlp_residual, layer_));
-  return {.residual_BTD = second.mid_BTD, .branch_BTD = scratch.branch_BTD};
+  mlp_.forward(scratch.branch_BTD, all_rows(second.normed2_nD, scratch), second.mlp);
+  const TensorView branch_nD = execution_.own_rows(scratch.branch_BTD);
+  drop(execution_, branch_nD, dropout.at(DropoutSite::mlp_residual, layer_));
+  return {.residual_nD = second.mid_nD, .branch_nD = branch_nD};
 }
 
-void Block::recompute(ConstTensorView x_BTD, const Saved& saved, Scratch& scratch,
+void Block::recompute(ConstTensorView x_nD, const Saved& saved, Scratch& scratch,
                       const DropoutSource& dropout) const {
-  forward_norm1(x_BTD, saved.attention);
-  forward_to_norm2(x_BTD, saved, scratch, dropout);
-  mlp_.forward_to_hidden(saved.mlp.normed2_BTD, saved.mlp.mlp);
+  forward_norm1(x_nD, saved.attention);
+  forward_to_norm2(x_nD, saved, scratch, dropout);
+  mlp_.forward_to_hidden(all_rows(saved.mlp.normed2_nD, scratch), saved.mlp.mlp);
 }
 
-void Block::recompute_attention(ConstTensorView x_BTD, AttentionSaved& saved,
+void Block::recompute_attention(ConstTensorView x_nD, AttentionSaved& saved, Scratch& scratch,
                                 const DropoutSource& dropout) const {
-  forward_norm1(x_BTD, saved);
-  attention_.forward_to_context(saved.normed1_BTD, saved.attention,
+  forward_norm1(x_nD, saved);
+  attention_.forward_to_context(all_rows(saved.normed1_nD, scratch), saved.attention,
                                 dropout.at(DropoutSite::attention, layer_));
 }
 
-void Block::backward(TensorView dresidual_BTD, ConstTensorView x_BTD, const Saved& saved,
-                     Scratch& scratch, const DropoutSource& dropout) const {
+// The input's rows come beneath the products that do not read it, and its gradient takes the place
+// of the output's, which is read by then.
+Block::BranchGradients Block::begin_branch_backward(ConstTensorView dresidual_nD,
+                                                    ConstTensorView normed_nD, Scratch& scratch,
+                                                    const DropoutKey& dropout) const {
+  const TensorView branch_BTD = scratch.branch_BTD;
+  const TensorView normed_BTD = scratch.normed_BTD;
+  if (execution_.rows == nullptr) {
+    if (dropout.probability == 0.0F) return {normed_BTD, dresidual_nD, normed_nD};
+    drop(execution_, branch_BTD, dresidual_nD, dropout);
+    return {normed_BTD, branch_BTD, normed_nD};
+  }
   Device& device = execution_.device;
+  const ProcessMesh& mesh = execution_.mesh;
+  drop(execution_, execution_.own_rows(branch_BTD), dresidual_nD, dropout);
+  gather_to_tensor_region(device, mesh, branch_BTD, execution_.row_shares());
+  device.copy(execution_.own_rows(normed_BTD), normed_nD);
+  begin_gather(device, mesh, normed_BTD, execution_.row_shares());
+  return {branch_BTD, branch_BTD, normed_BTD};
+}
+
+void Block::backward(TensorView dresidual_nD, ConstTensorView x_nD, const Saved& saved,
+                     Scratch& scratch, const DropoutSource& dropout) const {
   const AttentionSaved& first = saved.attention;
   const MlpSaved& second = saved.mlp;
-  const ConstTensorView dmlp = dropped_gradient(device, scratch.branch_BTD, dresidual_BTD,
-                                                dropout.at(DropoutSite::mlp_residual, layer_));
-  mlp_.backward({.dx_BTD = scratch.dnormed_BTD, .dout_BTD = dmlp, .x_BTD = second.normed2_BTD},
+  const BranchGradients of_mlp = begin_branch_backward(
+      dresidual_nD, second.normed2_nD, scratch, dropout.at(DropoutSite::mlp_residual, layer_));
+  mlp_.backward({.dx_BTD = of_mlp.dx_BTD, .dout_BTD = of_mlp.dout_BTD, .x_BTD = of_mlp.x_BTD},
                 second.mlp, scratch.mlp);
-  norm2_.backward(dresidual_BTD, scratch.dnormed_BTD, second.mid_BTD, second.norm2);
+  norm2_.backward(dresidual_nD, execution_.own_rows(of_mlp.dx_BTD), second.mid_nD, second.norm2);
 
-  const ConstTensorView dattention =
-      dropped_gradient(device, scratch.branch_BTD, dresidual_BTD,
-                       dropout.at(DropoutSite::attention_residual, layer_));
-  attention_.backward(
-      {.dx_BTD = scratch.dnormed_BTD, .dout_BTD = dattention, .x_BTD = first.normed1_BTD},
-      first.attention, scratch.attention, dropout.at(DropoutSite::attention, layer_));
-  norm1_.backward(dresidual_BTD, scratch.dnormed_BTD, x_BTD, first.norm1);
+  const BranchGradients of_attention = begin_branch_backward(
+      dresidual_nD, first.normed1_nD, scratch, dropout.at(DropoutSite::attention_residual, layer_));
+  attention_.backward({.dx_BTD = of_attention.dx_BTD,
+                       .dout_BTD = of_attention.dout_BTD,
+                       .x_BTD = of_attention.x_BTD},
+                      first.attention, scratch.attention,
+                      dropout.at(DropoutSite::attention, layer_));
+  norm1_.backward(dresidual_nD, execution_.own_rows(of_attention.dx_BTD), x_nD, first.norm1);
 }
 
 }  // namespace redspine

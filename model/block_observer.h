@@ -9,10 +9,10 @@ namespace redspine {
 /// A block's part in one micro-batch. Views of what the model works with, until the call returns.
 struct BlockPass {
   std::size_t block;
-  TensorView x_BTD;          // its input, on the residual stream
-  TensorView out_BTD;        // its output
-  TensorView dresidual_BTD;  // the gradient of its output; after its backward pass, of its input
-  Block::Saved saved;        // its activations, as the backward pass reads them
+  TensorView x_nD;          // its input, on the residual stream
+  TensorView out_nD;        // its output
+  TensorView dresidual_nD;  // the gradient of its output; after its backward pass, of its input
+  Block::Saved saved;       // its activations, as the backward pass reads them
 };
 
 class BlockObserver {

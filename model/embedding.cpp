@@ -55,13 +55,14 @@ void TokenEmbedding::forward(TensorView out_BTD, ConstTensorView tokens_BT,
                      .position = value_or_none(has_position ? position_ : nullptr),
                      .tokens = tokens_BT,
                      .first_row = rows_.begin});
-  reduce_from_tensor_region(execution_.device, execution_.mesh, out_BTD);
-  drop(execution_.device, out_BTD, dropout);
+  reduce_from_tensor_region(execution_.device, execution_.mesh, out_BTD, execution_.row_shares());
+  drop(execution_, execution_.own_rows(out_BTD), dropout);
 }
 
 void TokenEmbedding::backward(TensorView dout_BTD, ConstTensorView tokens_BT,
                               const DropoutKey& dropout) const {
-  drop(execution_.device, dout_BTD, dropout);
+  drop(execution_, execution_.own_rows(dout_BTD), dropout);
+  gather_to_tensor_region(execution_.device, execution_.mesh, dout_BTD, execution_.row_shares());
   ops::run(execution_.device,
            EmbeddingBackward{.dweight = lookup_->gradient_to_add_to(execution_.device),
                              .dposition = gradient_or_none(execution_.device, position_),

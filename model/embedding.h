@@ -31,7 +31,8 @@ class TokenEmbedding {
   /// The weights [v, D], for a head that is tied to them.
   ParameterStack& weight() const { return weight_; }
 
-  /// out_BTD = weight[token] + position, dropped; written.
+  /// out_BTD = weight[token] + position, dropped; written. With sequence parallelism this rank's
+  /// rows alone hold it, and of dout_BTD these alone are read.
   void forward(TensorView out_BTD, ConstTensorView tokens_BT, const DropoutKey& dropout) const;
   /// Accumulates into the parameters. Consumes dout_BTD.
   void backward(TensorView dout_BTD, ConstTensorView tokens_BT, const DropoutKey& dropout) const;

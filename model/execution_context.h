@@ -3,6 +3,7 @@
 
 #include "model/leaf_sums.h"
 #include "model/parameters.h"
+#include "model/row_shares.h"
 #include "parallel/config.h"
 #include "parallel/mesh/process_mesh.h"
 #include "tensor/ops.h"
@@ -17,12 +18,31 @@ struct ExecutionContext {
   int num_leaves = 0;        // exact mode (model/leaf_sums.h), in f32; else 0
   Recompute recompute = Recompute::none;
   OptimizerPlacement optimizer = OptimizerPlacement::replicated;
+  bool sequence = false;                // sequence parallelism (model/row_shares.h)
   LeafScratch* leaf_scratch = nullptr;  // exact mode; a model sets its own
+  RowScratch* rows = nullptr;           // where tensor ranks share out rows; a model sets its own
 
   Communicator& tensor_axis() const { return mesh.along(Axis::tensor); }
   TensorRank tensor_rank() const {
     return {
         .num_ranks = tensor_axis().size(), .rank = tensor_axis().rank(), .num_leaves = num_leaves};
+  }
+
+  /// Sequence parallelism: what each tensor rank has of the rows outside of split regions. None:
+  /// each has all.
+  std::span<const Range> row_shares() const {
+    return rows == nullptr ? std::span<const Range>() : rows->shares.of_ranks();
+  }
+  /// This rank's rows of what has all: itself, or [n, D].
+  TensorView own_rows(TensorView x_BTD) const {
+    if (rows == nullptr) return x_BTD;
+    const Range& own = rows->shares.own();
+    return x_BTD.reshape({x_BTD.rows(), x_BTD.cols()}).slice(own.begin, own.size());
+  }
+  /// What this rank has of the residual stream: [B, T, D], or of its rows [n, D].
+  Shape stream_shape(std::int64_t batch, std::int64_t length, std::int64_t hidden_size) const {
+    if (rows == nullptr) return {batch, length, hidden_size};
+    return {rows->shares.own().size(), hidden_size};
   }
 };
 
@@ -45,9 +65,12 @@ struct DropoutSource {
   }
 };
 
-/// Drops elements of x [B, T, D] in place; the backward pass calls it on the gradient.
-inline void drop(Device& device, TensorView x, const DropoutKey& dropout) {
-  if (dropout.probability > 0.0F) ops::run(device, Dropout{.out = x, .x = x, .dropout = dropout});
+/// out = dropped(x), both of the residual stream; the backward pass calls it on the gradient.
+void drop(const ExecutionContext& execution, TensorView out_nD, ConstTensorView x_nD,
+          const DropoutKey& dropout);
+/// The same in place.
+inline void drop(const ExecutionContext& execution, TensorView x_nD, const DropoutKey& dropout) {
+  drop(execution, x_nD, x_nD, dropout);
 }
 
 }  // namespace redspine

@@ -3,6 +3,7 @@
 // tensor axis.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -64,6 +65,11 @@ class Gpt {
   /// can stand in for any of them (Block::stand_in_for). The model outlives it, and the two do not
   /// run at the same time.
   Block make_block(ParameterStore& store) const;
+  /// What this rank has of the residual stream: [B, T, D], or with sequence parallelism [n, D].
+  Shape stream_shape() const {
+    return execution_.stream_shape(shape_.num_sequences, shape_.sequence_length,
+                                   config_.hidden_size);
+  }
   /// The bucket that has the parameters of a block.
   static constexpr std::size_t bucket_of(std::size_t block) { return block + 1; }
   /// The numbers of a sample that dropout draws.
@@ -77,12 +83,16 @@ class Gpt {
   void allocate_saved();
   Block::Saved saved_of(std::size_t block);
   void await_parameters(std::size_t bucket);
+  void embed(const MicroBatch& batch, const DropoutSource& dropout);
+  void embed_backward(const MicroBatch& batch, const DropoutSource& dropout);
+  ConstTensorView normed_rows() const;
   void forward_to_head(const MicroBatch& batch, const DropoutSource& dropout);
   void recompute(std::size_t block, const DropoutSource& dropout);
 
   ModelConfig config_;
   std::uint64_t seed_;
   LeafScratch leaf_scratch_;
+  std::optional<RowScratch> row_scratch_;
   ExecutionContext execution_;
   MicroBatchShape shape_;
   ParameterStore store_;
@@ -93,14 +103,13 @@ class Gpt {
   Norm final_norm_;
   LmHead head_;
 
-  std::vector<Tensor> residual_BTD_;  // [block]: its input; one more for the last output
+  std::vector<Tensor> residual_nD_;  // [block]: its input; one more for the last output
   // [block], or one for all blocks of what the backward pass computes again.
   std::vector<Block::AttentionSaved> attention_saved_;
   std::vector<Block::MlpSaved> mlp_saved_;
   Norm::Saved final_norm_saved_;
-  Tensor normed_BTD_;  // what the head reads
-  Tensor dnormed_BTD_;
-  Tensor dresidual_BTD_;
+  Tensor dresidual_nD_;
+  // Also what the head reads (normed_BTD), and the gradient of that (branch_BTD).
   Block::Scratch scratch_;
 };
 

@@ -116,9 +116,15 @@ void ColumnLinear::backward(TensorView dx_ND, ConstTensorView dout_No, ConstTens
   const auto add_to_weights = [&] {
     add_weight_gradients(execution_, weight_, bias_, dout_No, x_ND);
   };
-  if (sums_) return multiply_and_reduce_in_order(execution_, product, *sums_, add_to_weights);
+  const std::span<const Range> row_shares = execution_.row_shares();
+  // The input's rows of other ranks may still be on their way.
+  if (!row_shares.empty()) device.order(Stream::activations, Stream::compute);
+  if (sums_) {
+    multiply_and_reduce_in_order(execution_, product, *sums_, row_shares, add_to_weights);
+    return;
+  }
   ops::run(device, product);
-  copy_to_tensor_region_backward(device, execution_.mesh, dx_ND, add_to_weights);
+  copy_to_tensor_region_backward(device, execution_.mesh, dx_ND, row_shares, add_to_weights);
 }
 
 RowLinear::RowLinear(ExecutionContext execution, ParameterStore& store, const LinearSpec& spec)
@@ -131,9 +137,9 @@ void RowLinear::forward(TensorView out_ND, ConstTensorView x_Ni) const {
   if (sums_) {
     const Matmul product{
         .out = out_ND, .a = x_Ni, .b = weight_.value, .transpose_b = Transpose::yes};
-    multiply_and_reduce_in_order(execution_, product, *sums_, [] {});
+    multiply_and_reduce_in_order(execution_, product, *sums_, execution_.row_shares(), [] {});
     if (bias_ != nullptr) {
-      ops::run(execution_.device, AddBias{.x = out_ND, .bias = bias_->value});
+      ops::run(execution_.device, AddBias{.x = execution_.own_rows(out_ND), .bias = bias_->value});
     }
     return;
   }
@@ -144,7 +150,7 @@ void RowLinear::forward(TensorView out_ND, ConstTensorView x_Ni) const {
                                      .b = weight_.value,
                                      .transpose_b = Transpose::yes,
                                      .bias = value_or_none(has_bias ? bias_ : nullptr)});
-  reduce_from_tensor_region(execution_.device, execution_.mesh, out_ND);
+  reduce_from_tensor_region(execution_.device, execution_.mesh, out_ND, execution_.row_shares());
 }
 
 void RowLinear::backward(TensorView dx_Ni, ConstTensorView dout_ND, ConstTensorView x_Ni) const {

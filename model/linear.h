@@ -3,7 +3,8 @@
 //
 // ColumnLinear splits the output features: the input is whole on every rank, so its gradient is a
 // sum over ranks. RowLinear splits the input features: its output is a sum over ranks, and its
-// bias, which every rank holds, is in the summand of one of them. All calls are collective.
+// bias, which every rank holds, is in the summand of one of them. With sequence parallelism each
+// rank gets only its own rows of these sums. All calls are collective.
 #pragma once
 
 #include <optional>
@@ -77,7 +78,8 @@ class ColumnLinear {
   void forward_gelu(const GeluOutput& out, ConstTensorView x_ND) const;
 
   /// dx_ND = dout W, written and added up over the tensor axis while the weight gradient is
-  /// computed; dW += dout^T x; db += column sums of dout.
+  /// computed; dW += dout^T x; db += column sums of dout. Waits for what `activations` was given
+  /// with sequence parallelism: x may be gathered there meanwhile.
   void backward(TensorView dx_ND, ConstTensorView dout_No, ConstTensorView x_ND) const;
 
  private:
@@ -100,10 +102,11 @@ LinearSpec row_linear(std::string product, const InputFeatures& features, Bias b
                       TensorRank rank);
 
 /// out = the product `product` added up over the tensor axis in the order of `sums`, beneath the
-/// work that `meanwhile()` gives to the compute stream.
+/// work that `meanwhile()` gives to the compute stream. With `row_shares` this rank's rows of it.
 template <class Work>
 void multiply_and_reduce_in_order(const ExecutionContext& execution, Matmul product,
-                                  const LeafSums& sums, const Work& meanwhile) {
+                                  const LeafSums& sums, std::span<const Range> row_shares,
+                                  const Work& meanwhile) {
   const TensorView out = product.out;
   std::vector<ConstTensorView> summands;
   if (!sums.is_empty()) {
@@ -113,7 +116,7 @@ void multiply_and_reduce_in_order(const ExecutionContext& execution, Matmul prod
     summands = summands_in(sums.own, product.out, out);
   }
   reduce_in_order(execution.device, execution.mesh, out, std::move(summands), sums.over_ranks,
-                  meanwhile);
+                  row_shares, meanwhile);
 }
 
 class RowLinear {

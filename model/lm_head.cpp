@@ -96,7 +96,7 @@ LmHead::Chunk LmHead::forward_chunk(ConstTensorView x_CD, ConstTensorView target
       summands = summands_in(leaf_sums_->own, sums.sums, chunk.sums_2C);
     }
     reduce_in_order(device, execution_.mesh, chunk.sums_2C, std::move(summands),
-                    leaf_sums_->over_ranks, [] {});
+                    leaf_sums_->over_ranks, {}, [] {});
   } else {
     ops::run(device, sums);
     all_reduce_in_tensor_region(device, execution_.mesh, chunk.sums_2C, ReduceOp::sum);
@@ -134,19 +134,25 @@ void LmHead::forward_backward(TensorView dx_ND, ConstTensorView x_ND, ConstTenso
                                           .targets = chunk.targets_C,
                                           .first_column = columns_.begin,
                                           .scale = scale});
-    add_input_gradient(dx_ND.slice(rows.begin, rows.size()), chunk);
+    add_input_gradient(dx_ND, rows, chunk);
     ops::run(device, WeightGradient{.dweight = weight_.gradient,
                                     .dbias = {},
                                     .dy = chunk.logits_Cv,
                                     .x = chunk.x_CD,
                                     .update = weight_.take_update()});
   }
-  if (!leaf_sums_) copy_to_tensor_region_backward(device, execution_.mesh, dx_ND);
+  if (leaf_sums_) return;
+  copy_to_tensor_region_backward(device, execution_.mesh, dx_ND, execution_.row_shares(), [] {});
 }
 
-void LmHead::add_input_gradient(TensorView dx_CD, const Chunk& chunk) const {
-  const Matmul product{.out = dx_CD, .a = chunk.logits_Cv, .b = weight_.value};
-  if (leaf_sums_) return multiply_and_reduce_in_order(execution_, product, *leaf_sums_, [] {});
+void LmHead::add_input_gradient(TensorView dx_ND, const Range& rows, const Chunk& chunk) const {
+  const Matmul product{
+      .out = dx_ND.slice(rows.begin, rows.size()), .a = chunk.logits_Cv, .b = weight_.value};
+  if (leaf_sums_) {
+    const std::vector<Range> row_shares = shares_within(rows, execution_.row_shares());
+    multiply_and_reduce_in_order(execution_, product, *leaf_sums_, row_shares, [] {});
+    return;
+  }
   ops::run(execution_.device, product);
 }
 

@@ -30,7 +30,7 @@ class LmHead {
   /// Adds the row losses, in f64, to what take_loss_sum() gives. Targets of -1 do not count.
   void forward(ConstTensorView x_ND, ConstTensorView targets_N);
   /// The same, and the gradients of scale * loss: dx_ND is written and added up over the tensor
-  /// axis, the weight's is accumulated.
+  /// axis (with sequence parallelism this rank's rows of it), the weight's is accumulated.
   void forward_backward(TensorView dx_ND, ConstTensorView x_ND, ConstTensorView targets_N,
                         float scale);
   /// This rank's columns of the logits, [N, v], written.
@@ -49,7 +49,7 @@ class LmHead {
   };
   Chunk forward_chunk(ConstTensorView x_CD, ConstTensorView targets_C);
   std::vector<Range> chunks_of(std::int64_t num_rows) const;
-  void add_input_gradient(TensorView dx_CD, const Chunk& chunk) const;
+  void add_input_gradient(TensorView dx_ND, const Range& rows, const Chunk& chunk) const;
 
   ExecutionContext execution_;
   Range columns_;

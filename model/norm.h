@@ -1,5 +1,7 @@
 // LayerNorm or RMSNorm over the hidden dim, as the configuration says. Replicated over the tensor
-// axis: input, output and gradients have the same bits on all of its ranks.
+// axis: input, output and gradients have the same bits on all of its ranks. With sequence
+// parallelism each rank has its own rows, and the parameters' gradients are summands until the
+// reducer has added them up; in exact mode backward() does, which is collective then.
 #pragma once
 
 #include <string>
@@ -47,7 +49,22 @@ class Norm {
   Norm(ExecutionContext execution, ParameterStore& store, const ModelConfig& config,
        const Spec& spec);
 
-  Device& device_;
+  // What is accumulated over rows, and what is of each row.
+  struct Gradients {
+    TensorView dweight;
+    TensorView dbias;
+  };
+  struct RowGradients {
+    TensorView dx_ND;
+    ConstTensorView dout_ND;
+    ConstTensorView x_ND;
+  };
+  void run_backward(const Gradients& gradients, const RowGradients& rows, ConstTensorView mean,
+                    ConstTensorView rstd) const;
+  void backward_in_blocks(const Gradients& gradients, const RowGradients& rows,
+                          const Saved& saved) const;
+
+  ExecutionContext execution_;
   NormKind kind_;
   float epsilon_;
   ParameterStack& weight_;

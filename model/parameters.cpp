@@ -12,15 +12,6 @@ namespace {
 // A stack starts at a cache line, which also suits 16-byte vector accesses on a GPU.
 constexpr std::int64_t kAlignmentInFloats = 16;
 
-// What shares of the flat buffers have of some elements, from the first of these on.
-std::vector<Range> shares_within(const Range& elements, std::vector<Range> shares) {
-  for (Range& share : shares) {
-    share = {std::clamp(share.begin, elements.begin, elements.end) - elements.begin,
-             std::clamp(share.end, elements.begin, elements.end) - elements.begin};
-  }
-  return shares;
-}
-
 }  // namespace
 
 Range TensorRank::share(std::int64_t count) const {

@@ -8,10 +8,6 @@ void ParallelConfig::validate(ConfigProblems& problems) const {
   if (tensor < 1) {
     problems.add("parallel.tensor", fmt::format("is {}; legal: 1 or more", tensor));
   }
-  if (sequence) {
-    problems.add("parallel.sequence",
-                 "is true, but sequence parallelism is not in this version; legal here: false");
-  }
 }
 
 }  // namespace redspine

@@ -51,7 +51,7 @@ inline constexpr auto kEnumWords<CollectiveBackend> = std::to_array<EnumWord<Col
 
 struct ParallelConfig {
   std::int64_t tensor = 1;  // ranks that share one model; data = world size / tensor
-  bool sequence = false;    // also split norms and residuals over the tensor axis, by position
+  bool sequence = false;    // tensor ranks also share out the rows of norms, dropout and residuals
   OptimizerPlacement optimizer = OptimizerPlacement::replicated;
   Recompute recompute = Recompute::none;
 

@@ -20,6 +20,15 @@ std::vector<Range> partition(std::int64_t count, int parts) {
   return all;
 }
 
+std::vector<Range> shares_within(const Range& range, std::span<const Range> shares) {
+  std::vector<Range> within(shares.begin(), shares.end());
+  for (Range& share : within) {
+    share = {std::clamp(share.begin, range.begin, range.end) - range.begin,
+             std::clamp(share.end, range.begin, range.end) - range.begin};
+  }
+  return within;
+}
+
 Range part_of(const Range& range, int parts, int index) {
   const Range part = partition(range.size(), parts, index);
   return {range.begin + part.begin, range.begin + part.end};

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace redspine {
@@ -21,6 +22,8 @@ struct Range {
 Range partition(std::int64_t count, int parts, int index);
 /// All of these parts, [index].
 std::vector<Range> partition(std::int64_t count, int parts);
+/// What shares of some items have of a range of them, from its first one on.
+std::vector<Range> shares_within(const Range& range, std::span<const Range> shares);
 /// Part `index` of a range that is split in this way.
 Range part_of(const Range& range, int parts, int index);
 

@@ -77,6 +77,10 @@ struct MatmulGeluBackward {
   GeluKind kind;
 };
 
+/// Sums over rows on the CPU: blocks of so many rows, counted from where a sample begins, are added
+/// up, and then these sums one after another.
+inline constexpr std::int64_t kSummedRows = 32;
+
 /// Of y = x W^T + bias: dweight += dy^T x, dbias[c] += sum over rows of dy[r,c], in blocks of rows
 /// that depend on the shape alone.
 struct WeightGradient {
@@ -186,6 +190,7 @@ struct Dropout {
   TensorView out;  // [B, T, D], written; may be x itself
   ConstTensorView x;
   DropoutKey dropout;
+  std::int64_t first_position = 0;  // of the T that are here, in each sample
 };
 
 /// S = Q K^T / sqrt(K) where key <= query, else -inf; P = softmax(S); context = dropped(P) V.

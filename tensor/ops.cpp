@@ -170,6 +170,7 @@ void check(const Dropout& op) {
   check_same_matrix("Dropout", {"out", op.out}, {"x", op.x});
   check_sequences("Dropout", {"x", op.x});
   check_dropout("Dropout", op.dropout, op.x.dim(0));
+  require(op.first_position >= 0, "Dropout", "position {} lies before a sample", op.first_position);
 }
 
 void check(const Attention& op) {

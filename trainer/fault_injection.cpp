@@ -77,15 +77,15 @@ std::optional<std::int64_t> position_of(const BitFlip& flip, const Parameter& pa
 // Without elements for a name that is none.
 TensorView activation_of(const BlockPass& pass, std::string_view name) {
   auto& [first, second] = pass.saved;
-  if (name == "input") return pass.x_BTD;
-  if (name == "normed1") return first.normed1_BTD;
+  if (name == "input") return pass.x_nD;
+  if (name == "normed1") return first.normed1_nD;
   if (name == "qkv") return first.attention.qkv;
   if (name == "context") return first.attention.context;
-  if (name == "mid") return second.mid_BTD;
-  if (name == "normed2") return second.normed2_BTD;
+  if (name == "mid") return second.mid_nD;
+  if (name == "normed2") return second.normed2_nD;
   if (name == "up") return second.mlp.up_BTf;
   if (name == "hidden") return second.mlp.hidden_BTf;
-  if (name == "output_gradient") return pass.dresidual_BTD;
+  if (name == "output_gradient") return pass.dresidual_nD;
   return {};
 }
 

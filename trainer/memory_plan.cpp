@@ -65,7 +65,7 @@ MemoryPlan plan_memory(const Config& config, const ProcessGroup& world, DeviceKi
                                            : 1;
   Gpt model(config.model, shape, config.run.seed,
             {device, mesh, dtype_of(config.run.precision), config.num_leaves(),
-             config.parallel.recompute, config.parallel.optimizer},
+             config.parallel.recompute, config.parallel.optimizer, config.parallel.sequence},
             InitialWeights::zero, num_buffers);
   ParameterStore& parameters = model.parameters();
   const GradientReducer reducer(device, mesh, parameters.buckets(), 1);

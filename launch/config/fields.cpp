@@ -143,7 +143,9 @@ std::vector<Field> fields_of(Config& config) {
        "Ranks that share one model; it divides the ranks and `model.num_heads`; data ranks = ranks "
        "/ this"},
       {"parallel.sequence", &parallel.sequence,
-       "Also split norms and residuals over the tensor axis; true is not in this version"},
+       "Whether tensor ranks also share out the rows of norms, dropout and residuals, for less "
+       "memory "
+       "([scaling](scaling.md#sequence-parallelism))"},
       {"parallel.optimizer", choice(parallel.optimizer),
        "Where the optimizer's moments lie: replicated: all on every data rank; sharded: a share on "
        "each, which it updates ([scaling](scaling.md#sharded-optimizer))"},

@@ -22,6 +22,7 @@ GradientReducer::GradientReducer(Device& device, const ProcessMesh& mesh,
   std::int64_t largest = 0;
   for (const GradientBucket& bucket : buckets_) {
     for (const SharedRows& shared : bucket.shared) {
+      if (shared.rows.size() == shared.num_global_rows) continue;
       largest = std::max(largest, shared.num_global_rows * shared.gradient.cols());
     }
   }
@@ -88,6 +89,9 @@ void GradientReducer::finish() {
 // Every rank puts its rows at their global place between zeros, so one all-reduce serves any way
 // in which the ranks' rows overlap.
 void GradientReducer::add_shared_rows(const SharedRows& shared) {
+  if (shared.rows.size() == shared.num_global_rows) {
+    return all_reduce_in_tensor_region(device_, mesh_, shared.gradient, ReduceOp::sum);
+  }
   const std::int64_t cols = shared.gradient.cols();
   const TensorView global = scratch_.view()
                                 .slice(0, shared.num_global_rows * cols)

@@ -38,18 +38,24 @@ void CpuKernels::run(const Dropout& op) const {
     return;
   }
   const auto* samples = op.dropout.samples_B.data<std::int64_t>();
-  const std::int64_t num_blocks = (sample_size + kBlock - 1) / kBlock;
+  // Blocks are of a sample, whose first elements here may lie in the midst of one.
+  const std::int64_t first = op.first_position * op.x.dim(2);
+  const std::int64_t end = first + sample_size;
+  const std::int64_t first_block = first / kBlock;
+  const std::int64_t num_blocks = (end + kBlock - 1) / kBlock - first_block;
 #pragma omp parallel for collapse(2) schedule(static)
   for (std::int64_t b = 0; b < num_samples; ++b) {
     for (std::int64_t block = 0; block < num_blocks; ++block) {
-      const std::int64_t begin = block * kBlock;
-      const std::int64_t count = std::min(kBlock, sample_size - begin);
+      const std::int64_t block_begin = (first_block + block) * kBlock;
+      const std::int64_t begin = std::max(block_begin, first);
+      const std::int64_t count = std::min(block_begin + kBlock, end) - begin;
+      const std::int64_t skipped = begin % 4;
       alignas(64) float factors[kBlock];
-      mask.fill(factors, (count + 3) / 4, element_counter(samples[b], begin));
-      const float* from = x + b * sample_size + begin;
-      float* to = out + b * sample_size + begin;
+      mask.fill(factors, (skipped + count + 3) / 4, element_counter(samples[b], begin));
+      const float* from = x + b * sample_size + (begin - first);
+      float* to = out + b * sample_size + (begin - first);
 #pragma omp simd
-      for (std::int64_t i = 0; i < count; ++i) to[i] = from[i] * factors[i];
+      for (std::int64_t i = 0; i < count; ++i) to[i] = from[i] * factors[skipped + i];
     }
   }
 }

@@ -7,14 +7,13 @@
 #include <cstdint>
 #include <memory>
 
+#include "tensor/kernels.h"
 #include "tensor/view.h"
 
 namespace redspine {
 
 /// Elements that one piece of work should at least have.
 inline constexpr std::int64_t kBlockElements = 16384;
-/// Rows of a block of `add_column_sums`.
-inline constexpr std::int64_t kBlockRows = 32;
 
 /// body(begin, end) for blocks of [0, count).
 template <class Body>
@@ -35,7 +34,7 @@ void for_each_row(std::int64_t rows, std::int64_t cols, Body body) {
 }
 
 /// out[c] += the sum over rows of what body(begin, end, partial) adds to partial[c] for the rows
-/// [begin, end): rows ascend within blocks, and then the blocks ascend. A block has kBlockRows, or
+/// [begin, end): rows ascend within blocks, and then the blocks ascend. A block has kSummedRows, or
 /// what is left of a sample's `sample_rows`. `body` may also do anything else that concerns its
 /// rows alone.
 template <class Body>
@@ -43,7 +42,7 @@ void add_column_sums(float* out, std::int64_t rows, std::int64_t cols, std::int6
                      Body body) {
   constexpr std::int64_t kColumns = 256;
   if (rows == 0) return;
-  const std::int64_t blocks_per_sample = (sample_rows + kBlockRows - 1) / kBlockRows;
+  const std::int64_t blocks_per_sample = (sample_rows + kSummedRows - 1) / kSummedRows;
   const std::int64_t num_blocks = rows / sample_rows * blocks_per_sample;
   const auto partials =
       std::make_unique_for_overwrite<float[]>(static_cast<std::size_t>(num_blocks * cols));
@@ -54,8 +53,8 @@ void add_column_sums(float* out, std::int64_t rows, std::int64_t cols, std::int6
       float* partial = partials.get() + block * cols;
       std::fill_n(partial, cols, 0.0F);
       const std::int64_t sample = block / blocks_per_sample * sample_rows;
-      const std::int64_t begin = sample + block % blocks_per_sample * kBlockRows;
-      body(begin, std::min(begin + kBlockRows, sample + sample_rows), partial);
+      const std::int64_t begin = sample + block % blocks_per_sample * kSummedRows;
+      body(begin, std::min(begin + kSummedRows, sample + sample_rows), partial);
     }
 #pragma omp for schedule(static)
     for (std::int64_t begin = 0; begin < cols; begin += kColumns) {

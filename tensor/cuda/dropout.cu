@@ -1,3 +1,5 @@
+#include <numeric>
+
 #include "tensor/cuda/cuda_kernels.h"
 #include "tensor/cuda/elementwise.h"
 #include "tensor/dropout.h"
@@ -11,12 +13,13 @@ struct Drop {
   const T* x;
   const std::int64_t* samples;
   std::int64_t sample_size;
+  std::int64_t first_element;  // of what is here of each sample
   DropoutRule rule;
 
   template <int width>
   __device__ void apply(std::int64_t i) const {
     const std::int64_t row = i / sample_size;
-    const std::int64_t element = i - row * sample_size;
+    const std::int64_t element = first_element + i - row * sample_size;
     const std::int64_t sample = samples[row];
     Floats<width> v = load<width>(x + i);
     if constexpr (width == 1) {
@@ -51,11 +54,14 @@ void CudaKernels::run(const Dropout& op) const {
     return;
   }
   const std::int64_t sample_size = op.x.dim(1) * op.x.dim(2);
+  const std::int64_t first_element = op.first_position * op.x.dim(2);
   with_type(op.x.dtype(), [&]<class T>() {
     const Drop<T> drop{elements<T>(op.out), elements<T>(op.x),
-                       elements<std::int64_t>(op.dropout.samples_B), sample_size, rule};
-    // No access may reach from one sample into the next.
-    for_each_element<T>(stream_, drop, op.x.count(), access_to_rows<T>(sample_size, op.out, op.x));
+                       elements<std::int64_t>(op.dropout.samples_B), sample_size, first_element,
+                       rule};
+    // No access may reach from one sample into the next, nor begin in the midst of a counter's four.
+    const std::int64_t whole = std::gcd(sample_size, first_element);
+    for_each_element<T>(stream_, drop, op.x.count(), access_to_rows<T>(whole, op.out, op.x));
   });
 }
 

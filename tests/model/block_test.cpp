@@ -70,8 +70,8 @@ void expect_block_gradients(const ModelConfig& config) {
                                    .loss =
                                        [&] {
                                          const Block::Output out = layer.forward();
-                                         return weighted_sum(device, out.residual_BTD, dout) +
-                                                weighted_sum(device, out.branch_BTD, dout);
+                                         return weighted_sum(device, out.residual_nD, dout) +
+                                                weighted_sum(device, out.branch_nD, dout);
                                        },
                                    .compute_gradients =
                                        [&] {
@@ -99,13 +99,13 @@ TEST(Block, GradientsUnderDropoutAreThoseOfDifferences) {
 }
 
 std::vector<TensorView> views_of(Block::AttentionSaved& saved) {
-  return {saved.norm1.mean_N,  saved.norm1.rstd_N,      saved.normed1_BTD,
+  return {saved.norm1.mean_N,  saved.norm1.rstd_N,      saved.normed1_nD,
           saved.attention.qkv, saved.attention.context, saved.attention.log_sum_exp_BhT};
 }
 
 std::vector<TensorView> views_of(Block::MlpSaved& saved) {
-  return {saved.mid_BTD,     saved.norm2.mean_N, saved.norm2.rstd_N,
-          saved.normed2_BTD, saved.mlp.up_BTf,   saved.mlp.hidden_BTf};
+  return {saved.mid_nD,     saved.norm2.mean_N, saved.norm2.rstd_N,
+          saved.normed2_nD, saved.mlp.up_BTf,   saved.mlp.hidden_BTf};
 }
 
 std::vector<std::vector<float>> values_of(Device& device, const std::vector<TensorView>& views) {
@@ -128,7 +128,7 @@ std::vector<std::vector<float>> saved_values_of(BlockCase& layer) {
 // All that it leaves behind.
 std::vector<std::vector<float>> values_of(BlockCase& layer, const Block::Output& out) {
   std::vector<std::vector<float>> values = saved_values_of(layer);
-  for (const ConstTensorView view : {out.residual_BTD, out.branch_BTD}) {
+  for (const ConstTensorView view : {out.residual_nD, out.branch_nD}) {
     values.push_back(from_device(*layer.device, view));
   }
   return values;
@@ -173,7 +173,7 @@ TEST(Block, RecomputesItsFirstHalfAlone) {
     const auto once = saved_values_of(layer);
     for (const TensorView view : views_of(layer.attention_saved)) layer.device->zero(view);
     EXPECT_NE(saved_values_of(layer), once);
-    layer.block.recompute_attention(layer.x, layer.attention_saved, layer.dropout);
+    layer.block.recompute_attention(layer.x, layer.attention_saved, layer.scratch, layer.dropout);
     EXPECT_EQ(saved_values_of(layer), once);
   }
 }

@@ -18,15 +18,22 @@ constexpr std::int64_t kLength = 10;
 constexpr auto kNumTokens = static_cast<double>(kBatch * kLength);
 constexpr auto kScale = static_cast<float>(1.0 / kNumTokens);
 
+struct Memory {
+  Recompute recompute = Recompute::none;
+  bool sequence = false;
+};
+
 /// A model over all ranks as one tensor axis, and a batch for it.
 class GptCase {
  public:
-  explicit GptCase(const ModelConfig& config, std::uint64_t seed = 7,
-                   Recompute recompute = Recompute::none)
+  explicit GptCase(const ModelConfig& config, std::uint64_t seed = 7, const Memory& memory = {})
       : device(make_test_device()),
         mesh(world(), MeshShape::of(world().size(), world().size()), *device),
         model(config, {kBatch, kLength}, seed,
-              {.device = *device, .mesh = mesh, .recompute = recompute}),
+              {.device = *device,
+               .mesh = mesh,
+               .recompute = memory.recompute,
+               .sequence = memory.sequence}),
         reducer(*device, mesh, model.parameters().buckets(), 1),
         tokens(to_device(*device, ids(config, 1), {kBatch, kLength})),
         targets(to_device(*device, ids(config, 2), {kBatch, kLength})),
@@ -126,8 +133,8 @@ TEST(Gpt, FirstLossIsThatOfGuessing) {
 }
 
 // Of two micro-batches, so that a forward pass follows a backward pass.
-std::vector<float> gradients_with(Recompute recompute, const ModelConfig& config) {
-  GptCase gpt(config, 7, recompute);
+std::vector<float> gradients_with(const Memory& memory, const ModelConfig& config) {
+  GptCase gpt(config, 7, memory);
   randomize_parameters(gpt.model.parameters(), *gpt.device, 0.2F);
   gpt.train();
   gpt.train();
@@ -139,13 +146,51 @@ TEST(Gpt, RecomputedActivationsGiveGradientsOfTheSameBits) {
     ModelConfig config = grouped(family, 2);
     config.num_layers = 3;
     config.dropout = 0.3;
-    const std::vector<float> kept = gradients_with(Recompute::none, config);
+    const std::vector<float> kept = gradients_with({}, config);
     for (const Recompute recompute : {Recompute::attention, Recompute::block}) {
-      EXPECT_EQ(gradients_with(recompute, config) == kept, true) << word_of(recompute);
+      EXPECT_EQ(gradients_with({.recompute = recompute}, config) == kept, true)
+          << word_of(recompute);
     }
     config.num_layers = 1;  // nothing to compute again
-    EXPECT_EQ(gradients_with(Recompute::block, config) == gradients_with(Recompute::none, config),
+    EXPECT_EQ(gradients_with({.recompute = Recompute::block}, config) == gradients_with({}, config),
               true);
+  }
+}
+
+// The distance of two vectors, by the length of the second.
+double difference(const std::vector<float>& a, const std::vector<float>& b) {
+  double squares = 0.0;
+  double of_difference = 0.0;
+  for (std::size_t i = 0; i < b.size(); ++i) {
+    squares += std::pow(static_cast<double>(b[i]), 2);
+    of_difference += std::pow(static_cast<double>(a[i] - b[i]), 2);
+  }
+  EXPECT_GT(squares, 0.0);
+  return std::sqrt(of_difference / squares);
+}
+
+TEST(Gpt, SharedRowsGiveTheSameLossAndGradients) {
+  for (const Family family : {Family::gpt2, Family::llama}) {
+    ModelConfig config = grouped(family, 2);
+    config.dropout = 0.3;
+    GptCase whole(config);
+    GptCase shared(config, 7, {.sequence = true});
+    const auto gradients_of = [](GptCase& gpt) {
+      randomize_parameters(gpt.model.parameters(), *gpt.device, 0.2F);
+      gpt.train();
+      return from_device(*gpt.device, gpt.model.parameters().gradients());
+    };
+    EXPECT_LT(difference(gradients_of(shared), gradients_of(whole)), 1e-5);
+    const double loss = whole.evaluate();
+    EXPECT_NEAR(shared.evaluate(), loss, 1e-6 * loss);
+    const Range columns = whole.model.logits_columns();
+    Tensor logits(*whole.device, DType::f32, {1, columns.size()});
+    Tensor logits_of_shared(*shared.device, DType::f32, {1, columns.size()});
+    whole.model.row_logits(logits, whole.batch(), 17);
+    shared.model.row_logits(logits_of_shared, shared.batch(), 17);
+    EXPECT_LT(difference(from_device(*shared.device, logits_of_shared),
+                         from_device(*whole.device, logits)),
+              1e-5);
   }
 }
 
@@ -155,14 +200,9 @@ TEST(Gpt, GradientsOfMicroBatchesAddUp) {
   const std::vector<float> once = from_device(*gpt.device, gpt.model.parameters().gradients());
   gpt.train();
   const std::vector<float> twice = from_device(*gpt.device, gpt.model.parameters().gradients());
-  double squares = 0.0;
-  double difference = 0.0;
-  for (std::size_t i = 0; i < once.size(); ++i) {
-    squares += std::pow(static_cast<double>(once[i]), 2);
-    difference += std::pow(static_cast<double>(twice[i] - 2.0F * once[i]), 2);
-  }
-  EXPECT_GT(squares, 0.0);
-  EXPECT_LT(std::sqrt(difference / squares), 1e-6);
+  std::vector<float> doubled = once;
+  for (float& value : doubled) value *= 2.0F;
+  EXPECT_LT(difference(twice, doubled), 5e-7);
 }
 
 TEST(Gpt, GradientsOfANewStepHoldNothingOfTheLast) {

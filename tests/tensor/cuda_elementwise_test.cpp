@@ -53,18 +53,22 @@ TEST_F(CudaElementwise, RopeTurnsAsTheCpuDoesInBothDirections) {
 
 TEST_F(CudaElementwise, DropoutDropsWhatTheCpuDrops) {
   for (const std::int64_t cols : {1, 3, 4, 6, 8, 31, 64}) {
-    SCOPED_TRACE(std::to_string(cols) + " columns");
-    expect_agreement(
-        [=](const Device& device, Operands& o) -> Outputs {
-          const Dropout op{.out = o.written({3, 13, cols}),
-                           .x = o.activation(1, {3, 13, cols}),
-                           .dropout = {.key = 0x0123456789ABCDEF,
-                                       .probability = 0.3F,
-                                       .samples_B = o.samples({7, std::int64_t{5} << 33, 0})}};
-          ops::run(device, op);
-          return {op.out};
-        },
-        {.relative_to_largest = 0.0, .bf16_ulps = 0.0});
+    for (const std::int64_t first_position : {0, 1, 6}) {
+      SCOPED_TRACE(std::to_string(cols) + " columns from position " +
+                   std::to_string(first_position));
+      expect_agreement(
+          [=](const Device& device, Operands& o) -> Outputs {
+            const Dropout op{.out = o.written({3, 13, cols}),
+                             .x = o.activation(1, {3, 13, cols}),
+                             .dropout = {.key = 0x0123456789ABCDEF,
+                                         .probability = 0.3F,
+                                         .samples_B = o.samples({7, std::int64_t{5} << 33, 0})},
+                             .first_position = first_position};
+            ops::run(device, op);
+            return {op.out};
+          },
+          {.relative_to_largest = 0.0, .bf16_ulps = 0.0});
+    }
   }
 }
 

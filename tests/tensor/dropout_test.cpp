@@ -33,7 +33,8 @@ struct DropoutCase {
 enum class Target { other, in_place };
 
 std::vector<float> drop(const DropoutCase& c, const std::vector<float>& values,
-                        Target target = Target::other, int num_threads = 2) {
+                        Target target = Target::other, int num_threads = 2,
+                        std::int64_t first_position = 0) {
   const auto device = make_cpu_device(num_threads);
   Tensor x(*device, DType::f32, {c.batch(), c.length, c.width});
   Tensor other(*device, DType::f32, {c.batch(), c.length, c.width});
@@ -41,7 +42,10 @@ std::vector<float> drop(const DropoutCase& c, const std::vector<float>& values,
   const TensorView out = target == Target::in_place ? x.view() : other.view();
   device->upload(x, host_view(std::span(values)));
   device->upload(samples, host_view(std::span(c.samples)));
-  ops::run(*device, Dropout{.out = out, .x = x, .dropout = {kKey, c.probability, samples}});
+  ops::run(*device, Dropout{.out = out,
+                            .x = x,
+                            .dropout = {kKey, c.probability, samples},
+                            .first_position = first_position});
   std::vector<float> result(values.size());
   device->download(host_view(std::span(result)), out);
   return result;
@@ -104,6 +108,28 @@ TEST(Dropout, BelongsToTheSampleAndNotToItsPlaceInTheBatch) {
   };
   EXPECT_TRUE(row(0) == row(2));
   EXPECT_FALSE(row(0) == row(1));
+}
+
+// Of any position on, whether or not counters and blocks end there.
+TEST(Dropout, OfSomePositionsIsThatOfTheWholeSample) {
+  for (const std::int64_t width : {1, 3, 8, 77}) {
+    const DropoutCase c{50, width, {6, 42}, 0.5F};
+    const std::vector<float> x = counting_values(c);
+    const std::vector<float> whole = drop(c, x);
+    for (const std::int64_t first : {0, 1, 2, 17, 49}) {
+      DropoutCase some = c;
+      some.length = c.length - first;
+      std::vector<float> values;
+      std::vector<float> expected;
+      for (std::int64_t b = 0; b < c.batch(); ++b) {
+        const std::int64_t begin = b * c.sample_size() + first * width;
+        const std::int64_t end = (b + 1) * c.sample_size();
+        values.insert(values.end(), x.begin() + begin, x.begin() + end);
+        expected.insert(expected.end(), whole.begin() + begin, whole.begin() + end);
+      }
+      EXPECT_TRUE(drop(some, values, Target::other, 2, first) == expected) << width << " " << first;
+    }
+  }
 }
 
 TEST(Dropout, WorksInPlaceAndForAnyNumberOfThreads) {

@@ -34,6 +34,8 @@ TEST(MemoryPlan, IsWhatATrainerAllocates) {
     Config config = run_config(files, family);
     config.parallel.optimizer = OptimizerPlacement::sharded;
     expect_plan_is_what_a_trainer_allocates(config);
+    config.parallel.sequence = true;
+    expect_plan_is_what_a_trainer_allocates(config);
     config.run.precision = Precision::bf16;
     expect_plan_is_what_a_trainer_allocates(config);
   }
@@ -72,6 +74,32 @@ TEST(MemoryPlan, AShardedOptimizerHasItsShareOfTheMoments) {
     const std::int64_t of_rows = 2 * num_buckets * config.model.ffn_size * 4;
     EXPECT_GE(world().size() * shared.optimizer, whole.optimizer);
     EXPECT_LE(shared.optimizer, whole.optimizer / world().size() + of_rows);
+  }
+}
+
+// Each rank keeps its rows of the residual stream and of what norms leave, and the others' of one
+// input alone.
+TEST(MemoryPlan, SharedRowsSaveWhatTensorRanksWouldHaveAlike) {
+  if (world().size() == 1) return;
+  const RunFiles files;
+  for (const Family family : {Family::gpt2, Family::llama}) {
+    Config config = run_config(files, family);
+    config.parallel.tensor = 2;
+    config.batch.micro_batch_size = 1;
+    config.batch.sequence_length = 16;
+    const MemoryPlan whole = plan_memory(config, world(), DeviceKind::cpu);
+    config.parallel.sequence = true;
+    const MemoryPlan shared = plan_memory(config, world(), DeviceKind::cpu);
+    EXPECT_EQ(shared.parameters, whole.parameters);
+    EXPECT_EQ(shared.optimizer, whole.optimizer);
+    const std::int64_t hidden = config.model.hidden_size;
+    const std::int64_t statistics = config.model.norm == NormKind::layernorm ? 2 : 1;
+    const std::int64_t layers = config.model.num_layers;
+    // The stream before, within and after blocks, and its gradient; two norms a block, and a last.
+    const std::int64_t of_row =
+        hidden * (2 * layers + 2) + (2 * layers) * hidden + (2 * layers + 1) * statistics;
+    constexpr std::int64_t kFloatBytes = sizeof(float);
+    EXPECT_EQ(whole.activations - shared.activations, 8 * of_row * kFloatBytes);
   }
 }
 

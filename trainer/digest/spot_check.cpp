@@ -68,9 +68,8 @@ SpotCheck::SpotCheck(const Config& config, Gpt& model, const ProcessMesh& mesh, 
   mlp_saved_ = block_.make_mlp_saved(batch, length);
   scratch_ = block_.make_scratch(batch, length);
   samples_B_ = Tensor(device, DType::i64, {batch});
-  for (Tensor* stream :
-       {&x_BTD_, &dout_BTD_, &received_x_BTD_, &received_dresidual_BTD_, &out_BTD_}) {
-    *stream = Tensor(device, dtype, {batch, length, config.model.hidden_size});
+  for (Tensor* stream : {&x_nD_, &dout_nD_, &received_x_nD_, &received_dresidual_nD_, &out_nD_}) {
+    *stream = Tensor(device, dtype, model.stream_shape());
   }
 }
 
@@ -88,14 +87,14 @@ void SpotCheck::begin(std::int64_t step) {
 
 void SpotCheck::before_backward(const BlockPass& pass) {
   if (pass.block != checked_) return;
-  device_.copy(x_BTD_, pass.x_BTD);
-  device_.copy(dout_BTD_, pass.dresidual_BTD);
-  results_.push_back(hash_of(pass.out_BTD));
+  device_.copy(x_nD_, pass.x_nD);
+  device_.copy(dout_nD_, pass.dresidual_nD);
+  results_.push_back(hash_of(pass.out_nD));
 }
 
 void SpotCheck::after_backward(const BlockPass& pass) {
   if (pass.block != checked_) return;
-  results_.push_back(hash_of(pass.dresidual_BTD));
+  results_.push_back(hash_of(pass.dresidual_nD));
   hash_gradients(model_.parameters(), Gpt::bucket_of(checked_), results_);
 }
 
@@ -120,11 +119,11 @@ void SpotCheck::exchange() {
   const int last = before(data_axis.rank(), data_axis.size());
   for (const bool sends_now : {data_axis.rank() % 2 == 0, data_axis.rank() % 2 != 0}) {
     if (sends_now) {
-      data_axis.send(x_BTD_, next, Stream::compute);
-      data_axis.send(dout_BTD_, next, Stream::compute);
+      data_axis.send(x_nD_, next, Stream::compute);
+      data_axis.send(dout_nD_, next, Stream::compute);
     } else {
-      data_axis.recv(received_x_BTD_, last, Stream::compute);
-      data_axis.recv(received_dresidual_BTD_, last, Stream::compute);
+      data_axis.recv(received_x_nD_, last, Stream::compute);
+      data_axis.recv(received_dresidual_nD_, last, Stream::compute);
     }
   }
 }
@@ -140,17 +139,17 @@ SpotCheck::Results SpotCheck::compute_again() {
   Results results;
   const Block::Saved saved{.attention = attention_saved_, .mlp = mlp_saved_};
   const DropoutSource dropout = model_.dropout_of(samples_B_);
-  block_.forward_norm1(received_x_BTD_, attention_saved_);
-  const Block::Output out = block_.forward(received_x_BTD_, saved, scratch_, dropout);
+  block_.forward_norm1(received_x_nD_, attention_saved_);
+  const Block::Output out = block_.forward(received_x_nD_, saved, scratch_, dropout);
   // The output is made by the norm that comes next, whatever its weights; what this one leaves
   // besides, the one before the backward pass replaces.
   block_.add_forward_norm1(
-      {.sum_ND = out_BTD_, .residual_ND = out.residual_BTD, .branch_ND = out.branch_BTD},
+      {.sum_ND = out_nD_, .residual_ND = out.residual_nD, .branch_ND = out.branch_nD},
       attention_saved_);
-  results.push_back(hash_of(out_BTD_));
-  block_.forward_norm1(received_x_BTD_, attention_saved_);
-  block_.backward(received_dresidual_BTD_, received_x_BTD_, saved, scratch_, dropout);
-  results.push_back(hash_of(received_dresidual_BTD_));
+  results.push_back(hash_of(out_nD_));
+  block_.forward_norm1(received_x_nD_, attention_saved_);
+  block_.backward(received_dresidual_nD_, received_x_nD_, saved, scratch_, dropout);
+  results.push_back(hash_of(received_dresidual_nD_));
   hash_gradients(store_, 0, results);
   return results;
 }

@@ -59,8 +59,8 @@ class SpotCheck final : public BlockObserver {
 
   // What this rank computed, and what it sends.
   Results results_;
-  Tensor x_BTD_;
-  Tensor dout_BTD_;
+  Tensor x_nD_;
+  Tensor dout_nD_;
   // The block that stands in for that of the data rank before this one, and what it works on.
   ParameterStore store_;
   Block block_;
@@ -68,9 +68,9 @@ class SpotCheck final : public BlockObserver {
   Block::MlpSaved mlp_saved_;
   Block::Scratch scratch_;
   Tensor samples_B_;
-  Tensor received_x_BTD_;
-  Tensor received_dresidual_BTD_;
-  Tensor out_BTD_;
+  Tensor received_x_nD_;
+  Tensor received_dresidual_nD_;
+  Tensor out_nD_;
   std::vector<std::byte> host_;  // what is hashed, of a device with other memory
 };
 

@@ -135,13 +135,11 @@ TEST(ConfigFile, RotaryHeadsAreEven) {
 }
 
 TEST(ConfigFile, WhatIsNotBuiltIsSaidHonestly) {
-  const std::string all = problems_of(kMinimal +
-                                      "parallel: {sequence: true}\n"
-                                      "run: {device: cpu, precision: bf16, collectives: nccl}\n");
+  const std::string all =
+      problems_of(kMinimal + "run: {device: cpu, precision: bf16, collectives: nccl}\n");
   for (const std::string part :
-       {"run.yaml:5:22: parallel.sequence: is true", "legal here: false",
-        "run.yaml:6:31: run.precision: is bf16, but run.device is cpu",
-        "run.yaml:6:50: run.collectives: is nccl, but run.device is cpu"}) {
+       {"run.yaml:5:31: run.precision: is bf16, but run.device is cpu",
+        "run.yaml:5:50: run.collectives: is nccl, but run.device is cpu"}) {
     EXPECT_NE(all.find(part), std::string::npos) << part << "\nin\n" << all;
   }
 }

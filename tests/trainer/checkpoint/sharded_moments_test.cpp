@@ -129,7 +129,7 @@ TEST_F(ShardedMoments, AreThoseThatAReplicatedOptimizerHas) {
   }
 }
 
-// Another layout, another placement and recomputation, at every turn of the run.
+// Another layout, another placement, recomputation and share of rows, at every turn of the run.
 TEST_F(ShardedMoments, GoOnFromAnyOptionsWithTheSameBits) {
   const ModelConfig model = stored_models()[0].second;
   RunCase straight(exact_config_for(model, layouts().front(), kReplicated));
@@ -144,6 +144,7 @@ TEST_F(ShardedMoments, GoOnFromAnyOptionsWithTheSameBits) {
     const Layout layout = layouts()[turn % layouts().size()];
     Config config = exact_config_for(model, layout, placements[turn]);
     config.parallel.recompute = recomputes[turn];
+    config.parallel.sequence = turn % 2 == 1;
     run = turn == 0 ? std::make_unique<RunCase>(config) : resume(config, checkpoint);
     train_to(2 * static_cast<std::int64_t>(turn + 1), *run);
     checkpoint = save(*run);

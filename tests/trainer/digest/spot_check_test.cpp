@@ -59,6 +59,7 @@ TEST_F(SpotChecks, FindNothingWhereNothingIsWrong) {
       other.model.dropout = 0.1;
       other.batch.micro_batch_size = 1;
       other.parallel.recompute = Recompute::block;
+      other.parallel.sequence = true;
       expect_unnoticed(other);
     }
   }
@@ -72,6 +73,7 @@ TEST_F(SpotChecks, FindNothingInTheTypesAndModesOfTheDevice) {
     config.run.exact = true;
     config.run.exact_leaves = 4;
     config.run.exact_lanes = 4;
+    config.parallel.sequence = true;
   }
   expect_unnoticed(config);
 }
