@@ -6,6 +6,7 @@
 #include <xxhash.h>
 
 #include <bit>
+#include <cstdlib>
 #include <optional>
 
 #include "tests/support/gather.h"
@@ -132,8 +133,10 @@ std::string digest_of_run(const Config& config, int num_threads) {
   return fmt::format("{:016x}", XXH3_64bits(numbers.data(), numbers.size() * sizeof(numbers[0])));
 }
 
-// Each size and each number of threads meets each tensor degree somewhere, not every other choice.
+// Of all sizes of micro-batches with all numbers of threads, or, as each of both meets each tensor
+// degree somewhere, one.
 std::vector<Use> uses_of(const Variant& variant) {
+  const bool is_whole = std::getenv("REDSPINE_EXACT_MATRIX") != nullptr;
   std::vector<Use> uses;
   const std::int64_t per_lane = variant.global_batch / variant.num_lanes;
   for (int tensor = 1; tensor <= world().size(); ++tensor) {
@@ -143,12 +146,18 @@ std::vector<Use> uses_of(const Variant& variant) {
         variant.model.num_heads % tensor != 0) {
       continue;
     }
+    for (const std::int64_t size : {1, 2, 4}) {
+      if (!is_whole || per_lane % size != 0) continue;
+      uses.push_back({.tensor = tensor, .micro_batch = size, .num_threads = 1});
+      uses.push_back({.tensor = tensor, .micro_batch = size, .num_threads = 2});
+    }
+    if (is_whole) continue;
     const std::int64_t micro_batch = std::int64_t{1} << (uses.size() + world().size()) % 3;
     uses.push_back(
         {.tensor = tensor, .micro_batch = std::min(micro_batch, per_lane), .num_threads = 1});
   }
   // Two threads where they have a CPU each.
-  if (world().size() == 1) {
+  if (world().size() == 1 && !is_whole) {
     uses.push_back({.tensor = 1, .micro_batch = 1, .num_threads = 2});
   }
   return uses;
