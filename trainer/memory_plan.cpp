@@ -10,8 +10,8 @@
 #include "parallel/mesh/gradient_reducer.h"
 #include "tensor/error.h"
 #include "trainer/batch_feed.h"
-#include "trainer/digest/spot_check.h"
 #include "trainer/optimizer/optimizer.h"
+#include "trainer/spot_check.h"
 
 namespace redspine {
 namespace {

@@ -18,11 +18,11 @@
 #include "trainer/checkpoint/training_state.h"
 #include "trainer/config.h"
 #include "trainer/digest/replica_check.h"
-#include "trainer/digest/spot_check.h"
 #include "trainer/evaluator.h"
 #include "trainer/fault_injection.h"
 #include "trainer/optimizer/optimizer.h"
 #include "trainer/report.h"
+#include "trainer/spot_check.h"
 
 namespace redspine {
 

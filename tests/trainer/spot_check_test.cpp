@@ -1,7 +1,7 @@
 // A block that other ranks compute again has the same bits, for all that a model may be and on all
 // layouts; and one that came out otherwise is told, with those who computed it and those who did so
 // again.
-#include "trainer/digest/spot_check.h"
+#include "trainer/spot_check.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

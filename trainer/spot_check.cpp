@@ -1,4 +1,4 @@
-#include "trainer/digest/spot_check.h"
+#include "trainer/spot_check.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
-#include <ranges>
 
 #include "parallel/group/failure.h"
 #include "tensor/philox.h"
@@ -197,7 +196,9 @@ void SpotCheck::fail(const std::string& mine) const {
                     name_ranks(ranks, hosts), differences[static_cast<std::size_t>(*differing)]));
   }
   // Whoever is one of the two in most of them, which is all of both where there is one.
-  const std::size_t most = std::ranges::max(num_found | std::views::values);
+  const std::size_t most = std::ranges::max_element(num_found, {}, [](const auto& found) {
+                             return found.second;
+                           })->second;
   std::vector<int> suspects;
   for (const auto& [data_rank, count] : num_found) {
     if (count < most) continue;
