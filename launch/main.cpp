@@ -16,8 +16,8 @@
 namespace redspine {
 namespace {
 
-const std::array<Command, 8>& commands() {
-  static const std::array<Command, 8> kAll = {{
+const std::array<Command, 9>& commands() {
+  static const std::array<Command, 9> kAll = {{
       {"train", "train a model; under mpirun or srun, on many ranks", run_train, Processes::many},
       {"tokenize", "turn text into token files", run_tokenize, Processes::one},
       {"trace", "show which documents a training step read", run_trace, Processes::one},
@@ -27,6 +27,8 @@ const std::array<Command, 8>& commands() {
       {"evaluate", "how well a checkpoint predicts a text", run_evaluate, Processes::many},
       {"bench", "how fast a configuration would train here, and in how much memory", run_bench,
        Processes::many},
+      {"plan", "memory and time of a configuration on any number of ranks, without them", run_plan,
+       Processes::one},
       {"checkpoint", "look into checkpoints, check, compare and convert them", run_checkpoint,
        Processes::many},
   }};

@@ -17,6 +17,10 @@ class SelfAttention {
     Tensor qkv;      // [B, T, (h + 2g) * K], after the rotation
     Tensor context;  // [B, T, h * K]
     Tensor log_sum_exp_BhT;
+
+    std::size_t bytes() const {
+      return qkv.view().bytes() + context.view().bytes() + log_sum_exp_BhT.view().bytes();
+    }
   };
   /// Gradients inside the layer; one for all layers.
   struct Scratch {

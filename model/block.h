@@ -21,6 +21,10 @@ class Block {
     Norm::Saved norm1;
     Tensor normed1_nD;
     SelfAttention::Saved attention;
+
+    std::size_t bytes() const {
+      return norm1.bytes() + normed1_nD.view().bytes() + attention.bytes();
+    }
   };
   /// ... and the second half.
   struct MlpSaved {
@@ -28,6 +32,10 @@ class Block {
     Norm::Saved norm2;
     Tensor normed2_nD;
     Mlp::Saved mlp;
+
+    std::size_t bytes() const {
+      return mid_nD.view().bytes() + norm2.bytes() + normed2_nD.view().bytes() + mlp.bytes();
+    }
   };
   /// Either may be one for all blocks: it holds what the last of them has written.
   struct Saved {

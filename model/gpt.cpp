@@ -114,6 +114,14 @@ Block::Saved Gpt::saved_of(std::size_t block) {
           .mlp = mlp_saved_[std::min(block, mlp_saved_.size() - 1)]};
 }
 
+std::size_t Gpt::saved_bytes() const {
+  std::size_t bytes = final_norm_saved_.bytes();
+  for (const Tensor& residual : residual_nD_) bytes += residual.view().bytes();
+  for (const Block::AttentionSaved& saved : attention_saved_) bytes += saved.bytes();
+  for (const Block::MlpSaved& saved : mlp_saved_) bytes += saved.bytes();
+  return bytes;
+}
+
 Block Gpt::make_block(ParameterStore& store) const {
   return {execution_, store.begin_bucket(), config_, used(rope_), 0};
 }

@@ -57,6 +57,10 @@ class Gpt {
   /// The sum of the token losses of all calls since the last one, then zero.
   ScalarSum take_loss_sum() { return head_.take_loss_sum(); }
 
+  /// On the device: what a forward pass leaves for the backward pass, and the logits of a chunk.
+  std::size_t saved_bytes() const;
+  std::size_t logits_bytes() const { return head_.logits_bytes(); }
+
   /// This rank's columns of the logits, [B*T, v], written; without dropout.
   void logits(TensorView logits_Nv, const MicroBatch& batch);
   /// The same of one row of the B*T alone, [1, v].

@@ -36,6 +36,9 @@ class LmHead {
   /// This rank's columns of the logits, [N, v], written.
   void logits(TensorView logits_Nv, ConstTensorView x_ND) const;
 
+  /// Of the logits of a chunk, on the device.
+  std::size_t logits_bytes() const { return logits_.view().bytes(); }
+
   /// Downloads the sum of the losses since the last call and sets it to zero.
   ScalarSum take_loss_sum();
 

@@ -15,6 +15,8 @@ class Mlp {
   struct Saved {
     Tensor up_BTf;      // before the activation; SwiGLU: gate, then up, [B, T, 2f]
     Tensor hidden_BTf;  // after it
+
+    std::size_t bytes() const { return up_BTf.view().bytes() + hidden_BTf.view().bytes(); }
   };
   /// Gradients inside the layer; one for all layers.
   struct Scratch {

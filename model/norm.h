@@ -18,6 +18,8 @@ class Norm {
   struct Saved {
     Tensor mean_N;  // layer norm only
     Tensor rstd_N;
+
+    std::size_t bytes() const { return mean_N.view().bytes() + rstd_N.view().bytes(); }
   };
 
   struct Spec {

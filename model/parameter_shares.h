@@ -30,6 +30,7 @@ class ParameterShares {
 
   /// Whether ranks have shares at all.
   bool are_apart() const { return !buckets_.empty() && buckets_.front().size() > 1; }
+  std::size_t num_buckets() const { return buckets_.size(); }
   /// [rank], of a bucket.
   const std::vector<Range>& of_bucket(std::size_t bucket) const { return buckets_[bucket]; }
   /// What this rank updates of some neighbouring elements of a bucket.

@@ -110,6 +110,7 @@ class TrainingLoop {
     log_.record(report);
     if (report.requests.has(Request::failed_save)) services_.saver.wait();  // throws on all ranks
     services_.watch.step_took(report.seconds);
+    if (services_.on_step) services_.on_step(report);
     record_.loss = report.loss;
     if (num_skipped() >= kMaxSkippedInARow) {
       throw CollectiveError(describe_skips() + "; " + retreat());

@@ -3,6 +3,7 @@
 // over the world.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -25,6 +26,7 @@ struct RunServices {
   CheckpointSaver& saver;
   const CheckpointStore& store;
   RequestWatch& watch;
+  std::function<void(const StepReport&)> on_step = {};  // is told of every step
 };
 
 /// What a run's records say about it.

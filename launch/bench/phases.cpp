@@ -1,9 +1,9 @@
 #include "launch/bench/phases.h"
 
 #include <chrono>
-#include <functional>
 #include <numeric>
 
+#include "launch/bench/forwarding_device.h"
 #include "tensor/kernels.h"
 
 namespace redspine {
@@ -83,55 +83,39 @@ class TimedKernels final : public Kernels {
   std::int64_t num_head_columns_;
 };
 
-class TimedDevice final : public Device {
+class TimedDevice final : public ForwardingDevice {
  public:
   TimedDevice(Device& inner, PhaseTimes& times, std::int64_t num_head_columns)
-      : inner_(inner), times_(times), kernels_(inner, times, num_head_columns) {}
+      : ForwardingDevice(inner), times_(times), kernels_(inner, times, num_head_columns) {}
 
-  DeviceKind kind() const override { return inner_.kind(); }
-  std::string description() const override { return inner_.description(); }
-  std::string bus_id() const override { return inner_.bus_id(); }
   const Kernels& kernels() const override { return kernels_; }
-  std::int64_t used_bytes() const override { return inner_.used_bytes(); }
-  void* allocate(std::size_t bytes) override { return inner_.allocate(bytes); }
-  void deallocate(void* memory) noexcept override { inner_.deallocate(memory); }
 
   void upload(TensorView to, ConstTensorView from_host) override {
     const Stopwatch stopwatch(times_[Phase::fills_and_copies]);
-    inner_.upload(to, from_host);
+    ForwardingDevice::upload(to, from_host);
   }
   void download(TensorView to_host, ConstTensorView from) override {
     const Stopwatch stopwatch(times_[Phase::fills_and_copies]);
-    inner_.download(to_host, from);
+    ForwardingDevice::download(to_host, from);
   }
   void copy(TensorView to, ConstTensorView from) override {
     const Stopwatch stopwatch(times_[Phase::fills_and_copies]);
-    inner_.copy(to, from);
+    ForwardingDevice::copy(to, from);
   }
   void zero(TensorView view) override {
     const Stopwatch stopwatch(times_[Phase::fills_and_copies]);
-    inner_.zero(view);
-  }
-
-  void read(TensorView to_host, ConstTensorView from) override { inner_.read(to_host, from); }
-  void write(TensorView to, ConstTensorView from_host) override { inner_.write(to, from_host); }
-  void* allocate_host(std::size_t bytes) override { return inner_.allocate_host(bytes); }
-  void deallocate_host(void* memory) noexcept override { inner_.deallocate_host(memory); }
-
-  void enqueue(Stream stream, std::function<void()> function) override {
-    inner_.enqueue(stream, std::move(function));
+    ForwardingDevice::zero(view);
   }
   void order(Stream first, Stream then) override {
     const Stopwatch stopwatch(times_[Phase::waiting]);
-    inner_.order(first, then);
+    ForwardingDevice::order(first, then);
   }
   void synchronize(Stream stream) override {
     const Stopwatch stopwatch(times_[Phase::waiting]);
-    inner_.synchronize(stream);
+    ForwardingDevice::synchronize(stream);
   }
 
  private:
-  Device& inner_;
   PhaseTimes& times_;
   TimedKernels kernels_;
 };

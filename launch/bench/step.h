@@ -8,7 +8,7 @@
 #include "launch/bench/gemm.h"
 #include "launch/bench/memory.h"
 #include "launch/bench/phases.h"
-#include "trainer/memory_plan.h"
+#include "trainer/plan/memory_plan.h"
 #include "trainer/trainer.h"
 
 namespace redspine {

@@ -16,6 +16,7 @@
 #include "launch/bench/step.h"
 #include "launch/commands/command.h"
 #include "launch/commands/table.h"
+#include "launch/commands/write_machine.h"
 #include "launch/job/job.h"
 #include "launch/run/device_choice.h"
 #include "model/model_spec.h"
@@ -43,6 +44,10 @@ po::options_description make_options() {
       ("part", po::value<std::vector<std::string>>()->multitoken()->default_value({"step"}, "step"),
        "gemm, memory, collectives or step; step needs the first two for its floor on a CPU")  //
       ("json", "one line of JSON")                                                            //
+      ("write-machine", po::value<std::string>()->default_value("", ""),
+       "measures this machine for plans instead, minutes long, and writes what it found (YAML)")  //
+      ("memory-gib", po::value<double>(),
+       "of a rank's device, for --write-machine; needed on a GPU")  //
       ("help", "this text");
   return options;
 }
@@ -56,6 +61,8 @@ struct Options {
   std::int64_t most_bytes;  // of a collective's message
   std::vector<std::string> parts;
   bool writes_json;
+  std::string machine_path;  // empty: none is to be written
+  std::optional<double> memory_gib;
 
   bool has(const std::string& part) const {
     return std::find(parts.begin(), parts.end(), part) != parts.end();
@@ -73,6 +80,11 @@ Options read_options(Arguments arguments, int world_size) {
   }
   std::optional<std::int64_t> matrix_size;
   if (values.contains("matrix")) matrix_size = values["matrix"].as<std::int64_t>();
+  std::optional<double> memory_gib;
+  if (values.contains("memory-gib")) {
+    memory_gib = values["memory-gib"].as<double>();
+    if (!(*memory_gib > 0.0)) throw ConfigError("--memory-gib", "legal: above 0");
+  }
   const auto parts = values["part"].as<std::vector<std::string>>();
   for (const std::string& part : parts) {
     if (std::find(std::begin(kParts), std::end(kParts), part) == std::end(kParts)) {
@@ -84,7 +96,9 @@ Options read_options(Arguments arguments, int world_size) {
           .matrix_size = matrix_size,
           .most_bytes = values["largest"].as<std::int64_t>(),
           .parts = parts,
-          .writes_json = values.contains("json")};
+          .writes_json = values.contains("json"),
+          .machine_path = values["write-machine"].as<std::string>(),
+          .memory_gib = memory_gib};
 }
 
 // What was asked for, of this rank.
@@ -300,6 +314,15 @@ int bench(const MpiSession& session, Arguments arguments) {
   const auto device = agree_on_device(session, options.effective, threads);
   return run_or_abort(session, [&] {
     log_warnings(world, threads);
+    if (!options.machine_path.empty()) {
+      return write_machine({.config = options.effective.config,
+                            .path = options.machine_path,
+                            .square_size = options.matrix_size,
+                            .num_steps = options.num_steps,
+                            .most_bytes = options.most_bytes,
+                            .memory_gib = options.memory_gib},
+                           data, world, *device);
+    }
     const Results results = measure_parts(options, data, world, *device);
     if (world.rank() != 0) return kExitDone;
     if (options.writes_json) {

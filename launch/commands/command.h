@@ -34,6 +34,7 @@ int run_evaluate(Arguments arguments);
 int run_checkpoint(Arguments arguments);
 int run_trace(Arguments arguments);
 int run_bench(Arguments arguments);
+int run_plan(Arguments arguments);
 int run_audit(Arguments arguments);
 
 /// Runs it and gives its exit code. `full_name` is what a user types.

@@ -6,14 +6,17 @@
 #include <cstdlib>
 #include <optional>
 #include <sstream>
+#include <utility>
 
 #include "data/io/output.h"
 #include "launch/commands/command.h"
 #include "launch/config/fields.h"
+#include "launch/config/machine_file.h"
 #include "launch/job/agree.h"
 #include "launch/job/job.h"
 #include "launch/run/device_choice.h"
 #include "launch/run/layout.h"
+#include "launch/run/plan_report.h"
 #include "launch/run/run_data.h"
 #include "launch/run/run_needs.h"
 #include "launch/run/run_start.h"
@@ -22,8 +25,8 @@
 #include "trainer/checkpoint/loader.h"
 #include "trainer/checkpoint/saver.h"
 #include "trainer/console.h"
-#include "trainer/memory_plan.h"
 #include "trainer/optimizer/schedule.h"
+#include "trainer/plan/memory_plan.h"
 #include "trainer/requests.h"
 #include "trainer/training_run.h"
 
@@ -35,7 +38,10 @@ namespace po = boost::program_options;
 po::options_description make_options() {
   po::options_description options("Options");
   add_config_options(options, "the run's configuration (YAML)");
-  options.add_options()                                                                          //
+  options.add_options()  //
+      ("machine", po::value<std::string>(),
+       "what the ranks are (YAML, configs/machines/): predicts the time, and compares it at the "
+       "end")                                                                                    //
       ("dry-run", "check everything, show the effective configuration and the layout, and end")  //
       ("help", "this text");
   return options;
@@ -43,12 +49,16 @@ po::options_description make_options() {
 
 struct Options {
   EffectiveConfig effective;
+  std::optional<Machine> machine;
   bool is_dry_run;
 };
 
 Options read_options(Arguments arguments, int world_size) {
   const po::variables_map values = parse_arguments(arguments, make_options());
+  std::optional<Machine> machine;
+  if (values.contains("machine")) machine = load_machine(values["machine"].as<std::string>());
   return {.effective = read_config(values, "train", world_size),
+          .machine = std::move(machine),
           .is_dry_run = values.contains("dry-run")};
 }
 
@@ -97,7 +107,7 @@ int end_at_start(const ProcessGroup& world, const Requests& requests, RequestWat
 }
 
 int run(const EffectiveConfig& effective, const DataFingerprint& fingerprint, const RunStart& start,
-        RequestWatch& watch, Trainer& trainer, Device& device) {
+        RequestWatch& watch, Trainer& trainer, Device& device, PlanReport& planned) {
   const ProcessGroup& world = trainer.mesh().world();
   const Config& config = effective.config;
   const bool has_to_load = start.resumed || !config.checkpoint.initialize_from.empty();
@@ -127,12 +137,17 @@ int run(const EffectiveConfig& effective, const DataFingerprint& fingerprint, co
                      .resumed_from = resumed_from},
        .check_replicas = config.run.check_replicas},
       start.store, trainer.mesh(), trainer.model().parameters(), device);
-  const RunEnd end = run_training(trainer, config,
-                                  {.run_id = start.store.run_id(),
-                                   .settings = recorded_settings(config),
-                                   .data = fingerprint,
-                                   .resumed = start.resumed},
-                                  {.saver = saver, .store = start.store, .watch = watch});
+  const RunEnd end =
+      run_training(trainer, config,
+                   {.run_id = start.store.run_id(),
+                    .settings = recorded_settings(config),
+                    .data = fingerprint,
+                    .resumed = start.resumed},
+                   {.saver = saver,
+                    .store = start.store,
+                    .watch = watch,
+                    .on_step = [&planned](const StepReport& report) { planned.add(report); }});
+  if (world.rank() == 0) write_console(planned.comparison(device));
   return end == RunEnd::stopped ? kExitStopped : kExitDone;
 }
 
@@ -163,8 +178,12 @@ int train(const MpiSession& session, const StopSignals& signals, Arguments argum
     return true;
   });
   const auto device = agree_on_device(session, options.effective, threads);
-  const std::string plan = describe_devices(world, *device) +
-                           to_string(plan_memory(config, world, device->kind())) + '\n' +
+  const MemoryPlan memory = plan_memory(config, world, device->kind());
+  PlanReport planned = agree_with_places(world, options.effective, [&] {
+    return PlanReport(config, world.size(), device->kind(), memory, options.machine);
+  });
+  const std::string plan = describe_devices(world, *device) + to_string(memory) + '\n' +
+                           planned.prediction() +
                            describe_schedule(config.optimizer, config.schedule);
   if (options.is_dry_run) {
     const auto resumed = look_at_start(world, options.effective);
@@ -192,8 +211,9 @@ int train(const MpiSession& session, const StopSignals& signals, Arguments argum
       start.resumed ? start.resumed->record.progress : TrainingProgress{};
   Trainer trainer(config, data, world, *device, progress);
   if (fault) trainer.inject(*fault);
-  return run_or_abort(
-      session, [&] { return run(options.effective, fingerprint, start, watch, trainer, *device); });
+  return run_or_abort(session, [&] {
+    return run(options.effective, fingerprint, start, watch, trainer, *device, planned);
+  });
 }
 
 }  // namespace
@@ -202,7 +222,9 @@ int run_train(Arguments arguments) {
   if (asks_for_help(arguments)) {
     std::ostringstream text;
     text << make_options();
-    print_out("redspine train --config FILE [--set KEY=VALUE ...] [--dry-run]\n\n{}", text.str());
+    print_out(
+        "redspine train --config FILE [--set KEY=VALUE ...] [--dry-run] [--machine FILE]\n\n{}",
+        text.str());
     return kExitDone;
   }
   const StopSignals signals;

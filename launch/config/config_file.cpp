@@ -23,19 +23,6 @@ using Origins = std::map<std::string, std::string>;
 
 constexpr std::string_view kDerived = "from ";  // how the origin of a derived value begins
 
-std::string read_text(const std::string& path) {
-  // A folder opens like a file and fails at the first read; both failures leave errno.
-  errno = 0;
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  if (file && file.peek() != std::ifstream::traits_type::eof()) text << file.rdbuf();
-  if (!file.is_open() || errno != 0 || file.bad()) {
-    throw ConfigError("", fmt::format("{}: cannot read the configuration: {}", path,
-                                      std::strerror(errno == 0 ? EIO : errno)));
-  }
-  return text.str();
-}
-
 /// Takes over what a family presets for the keys of `model` that nobody gave.
 void apply_preset(Config& config, Origins& origins) {
   Config preset;
@@ -213,9 +200,22 @@ EffectiveConfig parse_config(std::string_view text, const std::string& source,
   return effective;
 }
 
+std::string read_text_file(const std::string& path, const std::string& what) {
+  // A folder opens like a file and fails at the first read; both failures leave errno.
+  errno = 0;
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  if (file && file.peek() != std::ifstream::traits_type::eof()) text << file.rdbuf();
+  if (!file.is_open() || errno != 0 || file.bad()) {
+    throw ConfigError("", fmt::format("{}: cannot read the {}: {}", path, what,
+                                      std::strerror(errno == 0 ? EIO : errno)));
+  }
+  return text.str();
+}
+
 EffectiveConfig load_config(const std::string& path, std::span<const std::string> settings,
                             int world_size) {
-  return parse_config(read_text(path), path, settings, world_size);
+  return parse_config(read_text_file(path, "configuration"), path, settings, world_size);
 }
 
 ConfigError with_places(const ConfigError& error, const EffectiveConfig& effective) {

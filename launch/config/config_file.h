@@ -28,6 +28,9 @@ EffectiveConfig load_config(const std::string& path, std::span<const std::string
 EffectiveConfig parse_config(std::string_view text, const std::string& source,
                              std::span<const std::string> settings, int world_size);
 
+/// The whole of a text file; ConfigError where it cannot be read, which calls it `what`.
+std::string read_text_file(const std::string& path, const std::string& what);
+
 /// The same problems with the places where their keys were given: for those found later, such as
 /// in the data files.
 ConfigError with_places(const ConfigError& error, const EffectiveConfig& effective);

@@ -5,17 +5,9 @@
 #include <utility>
 
 #include "data/tokenizer/utf8.h"
-#include "tensor/enum_words.h"
 
 namespace redspine {
 namespace {
-
-template <class Enum>
-Choice choice(Enum& value) {
-  return {.words = words_of<Enum>(),
-          .get = [&value] { return static_cast<std::size_t>(value); },
-          .set = [&value](std::size_t index) { value = static_cast<Enum>(index); }};
-}
 
 /// The shortest text that reads back to the same bits, as YAML 1.1 reads numbers too: to it 1e-08
 /// is a word, and 1.0e-08 the number.
@@ -253,6 +245,8 @@ std::string text_of(const FieldValue& value) {
       }
       return "[" + list + "]";
     }
+    // Its entries have fields of their own.
+    std::string operator()(const FieldList& /*list*/) const { return ""; }
   };
   return std::visit(Writer{}, value);
 }

@@ -15,6 +15,7 @@
 #include <variant>
 #include <vector>
 
+#include "tensor/enum_words.h"
 #include "trainer/checkpoint/format/training_json.h"
 #include "trainer/config.h"
 
@@ -27,8 +28,18 @@ struct Choice {
   std::function<void(std::size_t)> set;
 };
 
-using FieldValue = std::variant<std::int64_t*, std::uint64_t*, double*, std::optional<double>*,
-                                bool*, std::string*, Choice, std::vector<DataFileConfig>*>;
+/// A list of entries with keys of their own.
+struct Field;
+struct FieldList {
+  std::function<void()> clear;
+  /// Adds an entry and gives its fields, under `entry` ("rates[0]").
+  std::function<std::vector<Field>(const std::string& entry)> add;
+  std::string_view legal;
+};
+
+using FieldValue =
+    std::variant<std::int64_t*, std::uint64_t*, double*, std::optional<double>*, bool*,
+                 std::string*, Choice, std::vector<DataFileConfig>*, FieldList>;
 
 struct Field {
   std::string key;  // in full: "model.rope.theta"
@@ -36,6 +47,13 @@ struct Field {
   std::string_view description;        // one line with unit and bounds, in Markdown
   std::string_view default_text = {};  // what holds where it is not given, if no constant
 };
+
+template <class Enum>
+Choice choice(Enum& value) {
+  return {.words = words_of<Enum>(),
+          .get = [&value] { return static_cast<std::size_t>(value); },
+          .set = [&value](std::size_t index) { value = static_cast<Enum>(index); }};
+}
 
 /// The default_text of a key that must be given.
 inline constexpr std::string_view kRequired = "required";

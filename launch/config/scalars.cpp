@@ -130,6 +130,7 @@ struct Storer {
     return std::nullopt;
   }
   std::optional<std::string> operator()(std::vector<DataFileConfig>* /*files*/) const { return ""; }
+  std::optional<std::string> operator()(const FieldList& /*list*/) const { return ""; }
 };
 
 struct Legal {
@@ -153,6 +154,7 @@ struct Legal {
   std::string operator()(const std::vector<DataFileConfig>* /*files*/) const {
     return "a list of files, like [{path: data/train, weight: 1.0}]";
   }
+  std::string operator()(const FieldList& list) const { return std::string(list.legal); }
 };
 
 }  // namespace

@@ -94,6 +94,8 @@ class Binder {
       bind_section(node, fields, key, mark);
     } else if (auto* const* files = std::get_if<std::vector<DataFileConfig>*>(&field->value)) {
       bind_files(node, **files, *field, mark);
+    } else if (const auto* list = std::get_if<FieldList>(&field->value)) {
+      bind_list(node, *list, *field, mark);
     } else {
       bind_scalar(node, *field, mark);
     }
@@ -187,6 +189,32 @@ class Binder {
     }
   }
 
+  void bind_list(const YAML::Node& node, const FieldList& list, const Field& field,
+                 const YAML::Mark& mark) {
+    if (!node.IsSequence()) {
+      report(mark, field.key,
+             fmt::format("read {}; legal: {}", describe_node(node), legal_values(field.value)));
+      return;
+    }
+    list.clear();
+    std::size_t number = 0;
+    for (const YAML::Node& item : node) {
+      const std::string entry = fmt::format("{}[{}]", field.key, number++);
+      const YAML::Mark item_mark = item.IsNull() ? mark : item.Mark();
+      binding_.origins[entry] = place_(item_mark);
+      const Fields fields = list.add(entry);
+      bind_section(item, fields, entry, item_mark);
+      if (item.IsMap()) report_missing(fields, item_mark);
+    }
+  }
+
+  void report_missing(const Fields& fields, const YAML::Mark& mark) {
+    for (const Field& field : fields) {
+      if (field.default_text != kRequired || binding_.origins.contains(field.key)) continue;
+      report(mark, field.key, "missing; legal: " + legal_values(field.value));
+    }
+  }
+
   Place place_;
   Binding& binding_;
 };
@@ -228,13 +256,17 @@ std::optional<YAML::Node> parse(std::string_view text, const Binder::Place& plac
 
 void bind_document(std::string_view text, const std::string& source, Config& config,
                    Binding& binding) {
+  bind_document(text, source, fields_of(config), binding);
+}
+
+void bind_document(std::string_view text, const std::string& source,
+                   const std::vector<Field>& fields, Binding& binding) {
   // Places stand in comments too, behind the values that come from them.
   const auto place = [name = one_line(source)](const YAML::Mark& mark) {
     return fmt::format("{}:{}:{}", name, mark.line + 1, mark.column + 1);
   };
   const std::optional<YAML::Node> root = parse(text, place, binding);
   if (!root) return;
-  const Fields fields = fields_of(config);
   if (root->IsMap()) {
     Binder(place, binding).bind_section(*root, fields, "", root->Mark());
     return;

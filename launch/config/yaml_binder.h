@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "launch/config/fields.h"
 #include "trainer/config.h"
 
 namespace redspine {
@@ -28,6 +29,10 @@ struct Binding {
 /// Binds a whole document. `source` is how places in it are named: a path.
 void bind_document(std::string_view text, const std::string& source, Config& config,
                    Binding& binding);
+
+/// The same of what a table of fields describes.
+void bind_document(std::string_view text, const std::string& source,
+                   const std::vector<Field>& fields, Binding& binding);
 
 /// Binds one `KEY=VALUE`, the value in YAML; it overrides what was bound before. KEY may also be a
 /// section: `model.rope={scaling: linear, factor: 4}`.

@@ -39,8 +39,16 @@ ProcessGroup::ProcessGroup(std::unique_ptr<Handle> handle)
   check_mpi(MPI_Comm_size(handle_->communicator, &size_), "MPI_Comm_size");
 }
 
+ProcessGroup::ProcessGroup(int rank, int size) : rank_(rank), size_(size) {}
+
 ProcessGroup::ProcessGroup(ProcessGroup&&) noexcept = default;
 ProcessGroup::~ProcessGroup() = default;
+
+const ProcessGroup::Handle& ProcessGroup::handle() const {
+  if (handle_) return *handle_;
+  throw Error(
+      fmt::format("rank {} of {} is only thought of: it has nobody to talk to", rank_, size_));
+}
 
 std::string ProcessGroup::host_name() {
   char name[HOST_NAME_MAX + 1];
@@ -49,8 +57,13 @@ std::string ProcessGroup::host_name() {
 }
 
 void ProcessGroup::all_reduce(std::span<double> values, ReduceOp op) const {
+  if (is_imagined()) {
+    const double factor = op == ReduceOp::sum ? size_ : 1;
+    for (double& value : values) value *= factor;
+    return;
+  }
   check_mpi(MPI_Allreduce(MPI_IN_PLACE, values.data(), static_cast<int>(values.size()), MPI_DOUBLE,
-                          op == ReduceOp::sum ? MPI_SUM : MPI_MAX, handle_->communicator),
+                          op == ReduceOp::sum ? MPI_SUM : MPI_MAX, handle().communicator),
             "MPI_Allreduce");
 }
 
@@ -65,17 +78,22 @@ std::uint64_t ProcessGroup::sum(std::uint64_t value) const {
 }
 
 void ProcessGroup::sum(std::span<std::uint64_t> values) const {
+  if (is_imagined()) {
+    for (std::uint64_t& value : values) value *= static_cast<std::uint64_t>(size_);
+    return;
+  }
   check_mpi(MPI_Allreduce(MPI_IN_PLACE, values.data(), static_cast<int>(values.size()),
-                          MPI_UINT64_T, MPI_SUM, handle_->communicator),
+                          MPI_UINT64_T, MPI_SUM, handle().communicator),
             "MPI_Allreduce");
 }
 
 std::vector<std::string> ProcessGroup::all_gather(const std::string& bytes) const {
   const auto num_ranks = static_cast<std::size_t>(size_);
+  if (is_imagined()) return std::vector<std::string>(num_ranks, bytes);
   std::vector<std::uint64_t> sizes(num_ranks);
   const std::uint64_t size = bytes.size();
   check_mpi(
-      MPI_Allgather(&size, 1, MPI_UINT64_T, sizes.data(), 1, MPI_UINT64_T, handle_->communicator),
+      MPI_Allgather(&size, 1, MPI_UINT64_T, sizes.data(), 1, MPI_UINT64_T, handle().communicator),
       "MPI_Allgather");
   const std::uint64_t total = std::accumulate(sizes.begin(), sizes.end(), std::uint64_t{0});
   if (total > static_cast<std::uint64_t>(std::numeric_limits<int>::max())) {
@@ -91,7 +109,7 @@ std::vector<std::string> ProcessGroup::all_gather(const std::string& bytes) cons
   }
   std::string all(total, '\0');
   check_mpi(MPI_Allgatherv(bytes.data(), static_cast<int>(size), MPI_BYTE, all.data(),
-                           counts.data(), offsets.data(), MPI_BYTE, handle_->communicator),
+                           counts.data(), offsets.data(), MPI_BYTE, handle().communicator),
             "MPI_Allgatherv");
   std::vector<std::string> parts;
   parts.reserve(num_ranks);
@@ -101,7 +119,9 @@ std::vector<std::string> ProcessGroup::all_gather(const std::string& bytes) cons
   return parts;
 }
 
-void ProcessGroup::barrier() const { check_mpi(MPI_Barrier(handle_->communicator), "MPI_Barrier"); }
+void ProcessGroup::barrier() const {
+  if (!is_imagined()) check_mpi(MPI_Barrier(handle().communicator), "MPI_Barrier");
+}
 
 namespace {
 
@@ -114,7 +134,7 @@ void ProcessGroup::send(std::span<const std::byte> bytes, int to) const {
   while (!bytes.empty()) {
     const std::size_t count = std::min(bytes.size(), kMaxMessageBytes);
     check_mpi(
-        MPI_Send(bytes.data(), static_cast<int>(count), MPI_BYTE, to, 0, handle_->communicator),
+        MPI_Send(bytes.data(), static_cast<int>(count), MPI_BYTE, to, 0, handle().communicator),
         "MPI_Send");
     bytes = bytes.subspan(count);
   }
@@ -124,7 +144,7 @@ void ProcessGroup::receive(std::span<std::byte> bytes, int from) const {
   while (!bytes.empty()) {
     const std::size_t count = std::min(bytes.size(), kMaxMessageBytes);
     check_mpi(MPI_Recv(bytes.data(), static_cast<int>(count), MPI_BYTE, from, 0,
-                       handle_->communicator, MPI_STATUS_IGNORE),
+                       handle().communicator, MPI_STATUS_IGNORE),
               "MPI_Recv");
     bytes = bytes.subspan(count);
   }
@@ -157,7 +177,7 @@ void ProcessGroup::exchange(std::span<const Outgoing> outgoing,
 
 ProcessGroup ProcessGroup::split(int color) const {
   MPI_Comm part = MPI_COMM_NULL;
-  check_mpi(MPI_Comm_split(handle_->communicator, color, rank_, &part), "MPI_Comm_split");
+  check_mpi(MPI_Comm_split(handle().communicator, color, rank_, &part), "MPI_Comm_split");
   return ProcessGroup(std::make_unique<Handle>(part));
 }
 

@@ -20,6 +20,10 @@ class ProcessGroup {
   struct Handle;
 
   explicit ProcessGroup(std::unique_ptr<Handle> handle);
+  /// `rank` of `size` ranks that are only thought of, to plan what they will do without MPI. Its
+  /// collectives answer as if all ranks had given what this one gives; messages throw Error.
+  static ProcessGroup imagined(int rank, int size) { return {rank, size}; }
+  bool is_imagined() const { return handle_ == nullptr; }
   ProcessGroup(ProcessGroup&&) noexcept;
   ~ProcessGroup();
 
@@ -56,9 +60,12 @@ class ProcessGroup {
   /// The ranks that gave the same `color`, in the order of this group.
   ProcessGroup split(int color) const;
 
-  const Handle& handle() const { return *handle_; }
+  /// Throws Error for a group that is only thought of.
+  const Handle& handle() const;
 
  private:
+  ProcessGroup(int rank, int size);
+
   std::unique_ptr<Handle> handle_;
   int rank_;
   int size_;

@@ -18,6 +18,18 @@ ProcessMesh::ProcessMesh(const ProcessGroup& world, const MeshShape& shape, Devi
   }
 }
 
+ProcessMesh::ProcessMesh(const ProcessGroup& imagined_world, const MeshShape& shape,
+                         const MakeCommunicator& make)
+    : world_(imagined_world), shape_(shape) {
+  assert(shape.num_ranks() == imagined_world.size());
+  for (const Axis axis : kAxes) {
+    ProcessGroup group =
+        ProcessGroup::imagined(shape.coordinate(imagined_world.rank(), axis), shape.size(axis));
+    auto communicator = make(axis, group);
+    axes_.emplace(axis, AxisRanks{std::move(group), std::move(communicator)});
+  }
+}
+
 void ProcessMesh::begin_step(std::int64_t step) const {
   for (const auto& [axis, ranks] : axes_) ranks.communicator->begin_step(step);
 }

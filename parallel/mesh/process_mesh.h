@@ -2,6 +2,7 @@
 // of processes with their collectives on host memory, and a communicator for device memory.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 
@@ -17,6 +18,12 @@ class ProcessMesh {
   /// All axes use the collectives that suit the world.
   ProcessMesh(const ProcessGroup& world, const MeshShape& shape, Device& device,
               CollectiveBackend collectives = CollectiveBackend::automatic);
+  /// Makes the communicator of an axis.
+  using MakeCommunicator =
+      std::function<std::unique_ptr<Communicator>(Axis axis, const ProcessGroup& group)>;
+  /// The mesh around a rank of a world that is only thought of (ProcessGroup::imagined). Local.
+  ProcessMesh(const ProcessGroup& imagined_world, const MeshShape& shape,
+              const MakeCommunicator& make);
 
   const ProcessGroup& world() const { return world_; }
   const MeshShape& shape() const { return shape_; }

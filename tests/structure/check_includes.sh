@@ -55,7 +55,10 @@ BEGIN {
   allow("trainer", "trainer/checkpoint trainer/checkpoint/format trainer/digest trainer/optimizer data data/io" \
         calculating)
 
-  training = " trainer trainer/checkpoint trainer/checkpoint/format trainer/digest trainer/optimizer"
+  allow("trainer/plan", \
+        "trainer trainer/checkpoint trainer/digest trainer/optimizer data model/transformers" calculating)
+
+  training = " trainer trainer/plan trainer/checkpoint trainer/checkpoint/format trainer/digest trainer/optimizer"
   reading = " data data/documents data/files data/io data/tokenizer"
   allow("launch/job", "data/io parallel/group tensor")
   allow("launch/config", "launch/job data/tokenizer tensor" training)

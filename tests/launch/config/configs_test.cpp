@@ -16,7 +16,7 @@ namespace {
 std::vector<std::string> config_files() {
   std::vector<std::string> files;
   for (const auto& entry : std::filesystem::directory_iterator(REDSPINE_CONFIGS)) {
-    files.push_back(entry.path().string());
+    if (entry.is_regular_file()) files.push_back(entry.path().string());
   }
   return files;
 }

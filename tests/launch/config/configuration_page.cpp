@@ -61,6 +61,7 @@ struct Kind {
     return fmt::format("`{}`", fmt::join(choice.words, "`, `"));
   }
   std::string operator()(const std::vector<DataFileConfig>* /*files*/) const { return "list"; }
+  std::string operator()(const FieldList& /*list*/) const { return "list"; }
 };
 
 void print_kinds(const std::vector<Field>& fields) {
