@@ -70,7 +70,10 @@ Options read_options(Arguments arguments) {
   if (searches && !machine) {
     throw ConfigError("--search", "needs --machine FILE, by which layouts are compared");
   }
-  return {.effective = read_config(values, "plan", num_ranks),
+  // A search checks each layout by itself, whether or not the configuration's own fits the ranks.
+  const std::vector<std::string> any_layout = {"parallel.tensor=1", "batch.micro_batch_size=1"};
+  return {.effective = searches ? read_config(values, "plan", 1, any_layout)
+                                : read_config(values, "plan", num_ranks),
           .num_ranks = num_ranks,
           .machine = std::move(machine),
           .searches = searches,

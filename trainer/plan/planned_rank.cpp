@@ -1,6 +1,7 @@
 #include "trainer/plan/planned_rank.h"
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 
 #include "parallel/mesh/gradient_norm.h"
@@ -147,12 +148,11 @@ void PlannedRank::run_micro_batch(std::int64_t index) {
 void PlannedRank::run_update() {
   ParameterStore& parameters = model_.parameters();
   model_.take_loss_sum();
-  if (config_.run.exact) {
-    exact_sum_of_squares(device_, parameters.owned_squares());
-  } else {
-    sum_of_squares(device_, parameters.owned_gradients());
-  }
-  optimizer_.update(1.0, 1.0);
+  const ScalarSum squares =
+      config_.run.exact ? ScalarSum(exact_sum_of_squares(device_, parameters.owned_squares()))
+                        : ScalarSum(sum_of_squares(device_, parameters.owned_gradients()));
+  optimizer_.update(config_.optimizer.learning_rate,
+                    clip_factor(std::sqrt(squares.total()), config_.optimizer.max_gradient_norm));
   optimizer_.digests();
 }
 

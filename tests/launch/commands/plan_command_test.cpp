@@ -132,6 +132,14 @@ TEST(PlanCommand, SearchesAllLayoutsAndTellsWhyOthersDoNotFit) {
   EXPECT_GE(count(reasons, "which does not divide model.num_heads (16)"), 1) << reasons;
 }
 
+// gpt2-xl.yaml splits its 25 heads over 5 ranks, which do not divide 8.
+TEST(PlanCommand, SearchesWhereTheConfigurationsOwnLayoutDoesNotFit) {
+  const Json line = plan_line("--search --ranks 8 --config " + config_file("gpt2-xl.yaml") +
+                              " --machine " + machine_file("h100-8.yaml"));
+  EXPECT_GT(line["layouts"].size(), 4U);
+  EXPECT_EQ(line["layouts"][0]["data"], 8);
+}
+
 TEST(PlanCommand, SearchNeedsAMachine) {
   const Result result =
       redspine("plan --search --ranks 8 --config " + config_file("gpt2-small.yaml"));

@@ -91,7 +91,7 @@ TEST(ScheduleCheck, FindsNothingAmissWithAllOptions) {
 
 TEST(ScheduleCheck, BytesAreThoseOfTheLayout) {
   const Config config = small_config(4);
-  const std::int64_t rows = 2 * 32;
+  const std::int64_t rows = std::int64_t{2} * 32;
   const std::int64_t num_micro_batches = 2048 / (64 * 2);
   for (const StepTraces& step : steps_of_all_ranks(config, 256, DeviceKind::cuda)) {
     const AxisTraffic traffic = traffic_of(step);
