@@ -95,8 +95,8 @@ class RecordingCommunicator final : public Communicator {
             .stream = stream});
   }
 
-  void record(CollectiveCall call) {
-    if (size_ > 1 && call.count > 0) device_.record(std::move(call));
+  void record(const CollectiveCall& call) {
+    if (size_ > 1 && call.count > 0) device_.record(call);
   }
 
   Axis axis_;

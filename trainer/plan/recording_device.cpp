@@ -36,8 +36,8 @@ RecordingDevice::~RecordingDevice() = default;
 
 StepTrace RecordingDevice::take_trace() { return std::exchange(trace_, {}); }
 
-void RecordingDevice::record(StepEvent event) {
-  if (is_recording_) trace_.push_back(std::move(event));
+void RecordingDevice::record(const StepEvent& event) {
+  if (is_recording_) trace_.push_back(event);
 }
 
 void* RecordingDevice::allocate(std::size_t bytes) {

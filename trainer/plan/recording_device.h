@@ -23,7 +23,7 @@ class RecordingDevice final : public Device {
   StepTrace take_trace();
   void start() { is_recording_ = true; }
   /// For whoever shares the trace: a communicator.
-  void record(StepEvent event);
+  void record(const StepEvent& event);
 
   DeviceKind kind() const override { return kind_; }
   std::string description() const override { return "a device that records"; }

@@ -24,6 +24,7 @@ std::vector<std::int64_t> divisors(std::int64_t number) {
 template <class Enum>
 std::vector<Enum> all_of() {
   std::vector<Enum> values;
+  values.reserve(std::size(kEnumWords<Enum>));
   for (const auto& each : kEnumWords<Enum>) values.push_back(each.value);
   return values;
 }
