@@ -196,8 +196,8 @@ void SpotCheck::fail(const std::string& mine) const {
                     name_ranks(ranks, hosts), differences[static_cast<std::size_t>(*differing)]));
   }
   // Whoever is one of the two in most of them, which is all of both where there is one.
-  const std::size_t most = std::ranges::max_element(num_found, {}, [](const auto& found) {
-                             return found.second;
+  const std::size_t most = std::ranges::max_element(num_found, {}, [](const auto& of_rank) {
+                             return of_rank.second;
                            })->second;
   std::vector<int> suspects;
   for (const auto& [data_rank, count] : num_found) {
