@@ -56,10 +56,11 @@ void CudaKernels::run(const Dropout& op) const {
   const std::int64_t sample_size = op.x.dim(1) * op.x.dim(2);
   const std::int64_t first_element = op.first_position * op.x.dim(2);
   with_type(op.x.dtype(), [&]<class T>() {
-    const Drop<T> drop{elements<T>(op.out), elements<T>(op.x),
-                       elements<std::int64_t>(op.dropout.samples_B), sample_size, first_element,
-                       rule};
-    // No access may reach from one sample into the next, nor begin in the midst of a counter's four.
+    const Drop<T> drop{
+        elements<T>(op.out), elements<T>(op.x), elements<std::int64_t>(op.dropout.samples_B),
+        sample_size,         first_element,     rule};
+    // No access may reach from one sample into the next, nor begin in the midst of a counter's
+    // four.
     const std::int64_t whole = std::gcd(sample_size, first_element);
     for_each_element<T>(stream_, drop, op.x.count(), access_to_rows<T>(whole, op.out, op.x));
   });
