@@ -47,7 +47,7 @@ TensorGather::TensorGather(const ParameterStore& parameters, const ProcessGroup&
   const std::string message(reinterpret_cast<const char*>(mine.data()),
                             mine.size() * sizeof(Given));
   for (const std::string& theirs : ranks.all_gather(message)) {
-    std::memcpy(mine.data(), theirs.data(), theirs.size());
+    if (!theirs.empty()) std::memcpy(mine.data(), theirs.data(), theirs.size());
     given_.push_back(mine);
   }
 }

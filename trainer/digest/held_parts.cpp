@@ -41,7 +41,7 @@ std::vector<std::vector<T>> gather_all(const std::vector<T>& mine, const Process
   const std::string message(reinterpret_cast<const char*>(mine.data()), mine.size() * sizeof(T));
   for (const std::string& theirs : axis.all_gather(message)) {
     all.emplace_back(theirs.size() / sizeof(T));
-    std::memcpy(all.back().data(), theirs.data(), theirs.size());
+    if (!theirs.empty()) std::memcpy(all.back().data(), theirs.data(), theirs.size());
   }
   return all;
 }

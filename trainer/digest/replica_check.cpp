@@ -32,6 +32,7 @@ std::map<PartName, RanksOfDigest> collect(const std::vector<std::string>& messag
   std::map<PartName, RanksOfDigest> parts;
   for (std::size_t rank = 0; rank < messages.size(); ++rank) {
     std::vector<Entry> entries(messages[rank].size() / sizeof(Entry));
+    if (messages[rank].empty()) continue;
     std::memcpy(entries.data(), messages[rank].data(), messages[rank].size());
     for (const Entry& entry : entries) {
       parts[{entry.parameter, entry.elements.begin, entry.elements.end}][entry.digest.text()]
