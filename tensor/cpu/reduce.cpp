@@ -65,7 +65,8 @@ void CpuKernels::run(const ExactSumOfSquares& op) const {
         }
       }
       sum.normalise();
-#pragma omp critical(exact_sum_of_squares)
+// Without a name, which would be a symbol that each set of kernels gives.
+#pragma omp critical
       total += sum;
     }
     total.normalise();
